@@ -98,20 +98,24 @@ def clip_frames(data: bytes) -> Iterator[Image.Image]:
     """The frames in the order of time, RGB, upright; raises as `read_clip`."""
     ending = ending_of(data)
     if not ending:
-        raise ClipError("is no clip: neither MP4, WebM nor an animated GIF or WebP")
+        raise ClipError(
+            "is no clip: neither MP4, WebM nor an animated GIF or WebP", code="unreadable-image"
+        )
     if len(data) > MOST_BYTES:
-        raise ClipError(f"has {len(data):,} bytes, more than {MOST_BYTES:,}")
+        raise ClipError(
+            f"has {len(data):,} bytes, more than {MOST_BYTES:,}", code="image-too-large"
+        )
     found = _film_frames(data, ending) if ending in DEMUXERS else _still_frames(data)
     number = 0
     for number, frame in enumerate(islice(found, MOST_FRAMES + 1), 1):
         if number > MOST_FRAMES:
-            raise ClipError(f"has more than {MOST_FRAMES:,} frames")
+            raise ClipError(f"has more than {MOST_FRAMES:,} frames", code="image-too-large")
         if min(frame.size) < LEAST_SIDE:
             size = f"{frame.width} x {frame.height}"
-            raise ClipError(f"is {size}, a side below {LEAST_SIDE} pixels")
+            raise ClipError(f"is {size}, a side below {LEAST_SIDE} pixels", code="image-too-small")
         yield frame
     if not number:
-        raise ClipError("holds no frame")
+        raise ClipError("holds no frame", code="empty-clip")
 
 
 def chosen_frames(data: bytes, numbers: Iterable[int]) -> dict[int, Image.Image]:
@@ -121,7 +125,7 @@ def chosen_frames(data: bytes, numbers: Iterable[int]) -> dict[int, Image.Image]
     until = max(wanted, default=-1) + 1
     found = {n: f for n, f in enumerate(islice(clip_frames(data), until)) if n in wanted}
     if missing := sorted(wanted - found.keys()):
-        raise ClipError(f"has no frame {missing[0]}")
+        raise ClipError(f"has no frame {missing[0]}", code="no-frame")
     return found
 
 
@@ -163,7 +167,7 @@ def encode_webp(frames: Sequence[Image.Image], rate: float) -> Clip:
         buffer, "WEBP", save_all=True, append_images=rest, duration=round(1000 / rate), **lossless
     )
     if not ending_of(buffer.getvalue()):
-        raise ClipError("would be a still image: its frames are all alike")
+        raise ClipError("would be a still image: its frames are all alike", code="still-clip")
     return Clip(buffer.getvalue(), ".webp", len(frames), rate)
 
 
@@ -200,7 +204,10 @@ def _film_frames(data: bytes, ending: str) -> Iterator[Image.Image]:
             turned = getattr(frame, "rotation", 0)
             yield image.rotate(turned, expand=True) if turned else image
         if decoded < stream.frames:  # WebM doesn't say how many there are
-            raise ClipError(f"breaks off: {decoded} of {stream.frames} frames can be read")
+            raise ClipError(
+                f"breaks off: {decoded} of {stream.frames} frames can be read",
+                code="unreadable-image",
+            )
 
 
 @contextmanager
@@ -210,11 +217,11 @@ def _film(data: bytes, ending: str) -> Iterator[Any]:
     av = _pyav()
     with av.open(BytesIO(data), format=DEMUXERS[ending]) as container:
         if not container.streams.video:
-            raise ClipError("holds no video")
+            raise ClipError("holds no video", code="empty-clip")
         stream = container.streams.video[0]
         if stream.width * stream.height > MOST_PIXELS:
             size = f"{stream.width} x {stream.height}"
-            raise ClipError(f"is {size}, more than {MOST_PIXELS:,} pixels")
+            raise ClipError(f"is {size}, more than {MOST_PIXELS:,} pixels", code="image-too-large")
         yield stream
 
 
@@ -236,7 +243,7 @@ def _broken() -> Iterator[None]:
         raise
     except BROKEN as error:  # PyAV's are among them
         said = str(error).partition(": '")[0].rpartition("] ")[2] or type(error).__name__
-        raise ClipError(f"is no readable clip: {said}") from None
+        raise ClipError(f"is no readable clip: {said}", code="unreadable-image") from None
 
 
 def _pyav() -> Any:
@@ -244,6 +251,7 @@ def _pyav() -> Any:
         import av
     except ModuleNotFoundError:
         raise UsageError(
-            "MP4 and WebM need av, which is not installed: pip install 'counterprior[video]'"
+            "MP4 and WebM need av, which is not installed: pip install 'counterprior[video]'",
+            code="missing-library",
         ) from None
     return av

@@ -68,13 +68,15 @@ def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator
                 _check_cost(image)
                 yield image
     except Image.DecompressionBombError:
-        raise ImageError(f"has more than {MOST_PIXELS:,} pixels") from None
+        raise ImageError(f"has more than {MOST_PIXELS:,} pixels", code="image-too-large") from None
     except FileNotFoundError:
-        raise ImageError("does not exist") from None
+        raise ImageError("does not exist", code="no-such-file") from None
     except BROKEN as error:
         if isinstance(error, ImageError):
             raise
-        raise ImageError(f"is no readable image: {_reason(error, file)}") from None
+        raise ImageError(
+            f"is no readable image: {_reason(error, file)}", code="unreadable-image"
+        ) from None
 
 
 def settle_image(image: Image.Image) -> Image.Image:
@@ -83,7 +85,7 @@ def settle_image(image: Image.Image) -> Image.Image:
     Raises ImageError for its shape and format, and what Pillow raises for its bytes.
     """
     if image.format not in FORMATS:  # whoever opened it may take others
-        raise ImageError(f"is {image.format}, none of {', '.join(FORMATS)}")
+        raise ImageError(f"is {image.format}, none of {', '.join(FORMATS)}", code="unknown-format")
     _check_cost(image)
     _check(image)
     image.load()
@@ -112,9 +114,13 @@ def scans(image: Image.Image) -> int:
 def _check_cost(image: Image.Image) -> None:
     width, height = image.size
     if width * height > MOST_PIXELS:
-        raise ImageError(f"is {width} x {height}, more than {MOST_PIXELS:,} pixels")
+        raise ImageError(
+            f"is {width} x {height}, more than {MOST_PIXELS:,} pixels", code="image-too-large"
+        )
     if (passes := scans(image)) > MOST_SCANS:
-        raise ImageError(f"is a JPEG of {passes} scans, more than {MOST_SCANS}")
+        raise ImageError(
+            f"is a JPEG of {passes} scans, more than {MOST_SCANS}", code="image-too-large"
+        )
 
 
 def encode_png(image: Image.Image, level: int = 6) -> bytes:
@@ -150,10 +156,12 @@ def plain_png(image: Image.Image) -> bytes:
 def _check(image: Image.Image) -> None:
     width, height = image.size
     if min(width, height) < LEAST_SIDE:
-        raise ImageError(f"is {width} x {height}, a side below {LEAST_SIDE} pixels")
+        raise ImageError(
+            f"is {width} x {height}, a side below {LEAST_SIDE} pixels", code="image-too-small"
+        )
     # Counting a GIF's frames would read all of them.
     if getattr(image, "is_animated", False):
-        raise ImageError("is animated")
+        raise ImageError("is animated", code="animated-image")
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -86,7 +86,10 @@ def read_labels(path: Path) -> list[Label]:
         if key in found and not one.clicked:
             who = f" by {one.annotator!r}" if one.annotator else ""
             remedy = "keep one" if who else "keep one, or name the `annotator` of each"
-            raise RowError(f"{path}:{number}: case: {one.case!r} is labeled twice{who}: {remedy}")
+            raise RowError(
+                f"{path}:{number}: case: {one.case!r} is labeled twice{who}: {remedy}",
+                code="duplicate-id",
+            )
         found[key] = Label(place=f"{path}:{number}", **one.model_dump(exclude={"clicked"}))
     return list(found.values())
 
@@ -110,16 +113,24 @@ def _checked(
 ) -> Label:
     if label.case not in cases:
         known = f"there are {len(cases)}, e.g. {min(cases)!r}" if cases else "there are none"
-        raise RowError(f"{label.place}: case: no case {label.case!r}: {known}")
+        raise RowError(
+            f"{label.place}: case: no case {label.case!r}: {known}", code="unknown-reference"
+        )
     if answers is None:
         return label
     question = label.question or (next(iter(answers)) if len(answers) == 1 else "")
     if question not in answers:
         problem = f"no question {question!r}" if question else "missing"
-        raise RowError(f"{label.place}: question: {problem}: choose from {', '.join(answers)}")
+        raise RowError(
+            f"{label.place}: question: {problem}: choose from {', '.join(answers)}",
+            code="unknown-name",
+        )
     if label.label not in answers[question]:
         known = ", ".join(answers[question])
-        raise RowError(f"{label.place}: label: no label {label.label!r}: choose from {known}")
+        raise RowError(
+            f"{label.place}: label: no label {label.label!r}: choose from {known}",
+            code="unknown-name",
+        )
     return replace(label, question=question)
 
 
@@ -135,11 +146,14 @@ def labels_of_images(
     kept = []
     for label in labels:
         if label.image and not _SHA256.fullmatch(label.image):
-            raise RowError(f"{label.place}: image: {label.image!r} is no SHA-256 of an image")
+            raise RowError(
+                f"{label.place}: image: {label.image!r} is no SHA-256 of an image", code="bad-value"
+            )
         if several and not label.image:
             raise RowError(
                 f"{label.place}: has no `image`: write the SHA-256 of the labeled image, or give "
-                f"the labels with one run at a time"
+                f"the labels with one run at a time",
+                code="missing-field",
             )
         if not label.image or images.get(label.case) == label.image:
             kept.append(label)
@@ -157,7 +171,8 @@ def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
         if known != label.label:
             raise RowError(
                 f"{label.place}: label: {label.case!r} has two labels, {known!r} and "
-                f"{label.label!r}: merge them with `counterprior audit merge`, or keep one"
+                f"{label.label!r}: merge them with `counterprior audit merge`, or keep one",
+                code="duplicate-id",
             )
     return found
 
@@ -173,7 +188,8 @@ def of_one_run(labels: Iterable[Label]) -> list[Label]:
         if label.image and images.setdefault(label.case, label.image) != label.image:
             raise RowError(
                 f"{label.place}: image: {label.case!r} is labeled on two images: give the labels "
-                f"of one run"
+                f"of one run",
+                code="conflicting-labels",
             )
         found.append(replace(label, image=""))
     return found
@@ -187,7 +203,8 @@ def check_placed(labels: Iterable[Label]) -> None:
         if named.setdefault(label.key, bool(label.image)) != bool(label.image):
             raise RowError(
                 f"{label.place}: image: {label.case!r} is labeled with an image and without one: "
-                f"write the SHA-256 of the labeled image in both rows, or in none"
+                f"write the SHA-256 of the labeled image in both rows, or in none",
+                code="conflicting-labels",
             )
 
 

@@ -75,19 +75,26 @@ def read_checksums(root: Path) -> dict[str, Any]:
     try:
         checksums: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
+        raise ReleaseError(
+            f"{path}: no such file; is {root} a release made by `build`?", code="no-such-file"
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise ReleaseError(f"{path}: not JSON ({error}); download or build it again") from None
+        raise ReleaseError(
+            f"{path}: not JSON ({error}); download or build it again", code="bad-json"
+        ) from None
     if not isinstance(checksums, dict) or not isinstance(checksums.get("files"), dict):
-        raise ReleaseError(f"{path}: has no `files` table; download or build the release again")
+        raise ReleaseError(
+            f"{path}: has no `files` table; download or build the release again",
+            code="not-a-release",
+        )
     for name, entry in checksums["files"].items():
         if {"..", "/"} & set(Path(name).parts) or "\0" in name:
-            raise ReleaseError(f"{path}: {name!r} lies outside the release")
+            raise ReleaseError(f"{path}: {name!r} lies outside the release", code="outside-folder")
         if not isinstance(entry, dict):
-            raise ReleaseError(f"{path}: {name}: no entry of a file")
+            raise ReleaseError(f"{path}: {name}: no entry of a file", code="bad-value")
         for field in entry.keys() & {"sha256", "rows_sha256"}:
             if not _DIGEST.fullmatch(str(entry[field])):
-                raise ReleaseError(f"{path}: {name}: {field}: no digest")
+                raise ReleaseError(f"{path}: {name}: {field}: no digest", code="bad-value")
     return checksums
 
 
@@ -100,14 +107,17 @@ def published_file(root: Path, config: str, name: str) -> dict[str, Any]:
     if (entry := files.get(parquet_path(config))) is not None:
         return dict(entry)
     folders = sorted({file.partition("/")[0] for file in files if file.endswith(".parquet")})
-    raise ReleaseError(f"{name} has no config {config!r}; it has {', '.join(folders) or 'none'}")
+    raise ReleaseError(
+        f"{name} has no config {config!r}; it has {', '.join(folders) or 'none'}",
+        code="unknown-name",
+    )
 
 
 def refuse_pipes(root: Path) -> None:
     """Raises ReleaseError where a folder holds what is no file: a pipe would be waited for."""
     for path in sorted(root.rglob("*")):
         if not path.is_dir() and not path.is_file():
-            raise ReleaseError(f"{path}: no regular file; remove it")
+            raise ReleaseError(f"{path}: no regular file; remove it", code="not-a-file")
 
 
 def foreign_files(root: Path) -> list[str]:
@@ -132,13 +142,17 @@ def iter_records(root: Path, config: str) -> Iterator[dict[str, Any]]:
 
     path = root / parquet_path(config)
     if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise ReleaseError(f"{path}: no regular file") from OSError("no regular file")
+        raise ReleaseError(f"{path}: no regular file", code="not-a-file") from OSError(
+            "no regular file"
+        )
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=256):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
-        raise ReleaseError(f"{path}: not a readable parquet file ({error})") from error
+        raise ReleaseError(
+            f"{path}: not a readable parquet file ({error})", code="unreadable-file"
+        ) from error
 
 
 def load(
@@ -167,13 +181,17 @@ def load(
     root = Path(path_or_repo)
     local = root.is_dir()
     if local and revision is not None:
-        raise ReleaseError(f"{root} is a folder and has no revisions; leave out revision=")
+        raise ReleaseError(
+            f"{root} is a folder and has no revisions; leave out revision=", code="no-revision"
+        )
     if not local:
         root, revision = fetch_checksums(str(path_or_repo), revision)
     expected = published_file(root, config, str(path_or_repo))
     name = f"{path_or_repo}, {config}"
     if config not in ROWS:
-        raise ReleaseError(f"{name}: unknown to this version of counterprior; upgrade it")
+        raise ReleaseError(
+            f"{name}: unknown to this version of counterprior; upgrade it", code="another-version"
+        )
     try:
         dataset = datasets.load_dataset(
             str(path_or_repo),
@@ -183,13 +201,16 @@ def load(
             cache_dir=None if cache_dir is None else str(cache_dir),
         )
     except (OSError, ValueError, httpx2.HTTPError, datasets.exceptions.DatasetsError) as error:
-        raise ReleaseError(f"{name}: can't be loaded ({_first_line(error)}); try again") from error
+        raise ReleaseError(
+            f"{name}: can't be loaded ({_first_line(error)}); try again", code="server-unreachable"
+        ) from error
     found = _digest(dataset, config)
     if found != expected.get("rows_sha256"):
         raise ReleaseError(
             f"{name}: the rows that `datasets` returned have digest {found}, but {CHECKSUMS} says "
             f"{expected['rows_sha256']}: a stale cache or a changed file. Load with another "
-            f"cache_dir= while the Hub can be reached, or run `counterprior verify` on the release"
+            f"cache_dir= while the Hub can be reached, or run `counterprior verify` on the release",
+            code="changed-file",
         )
     return dataset
 
@@ -249,7 +270,7 @@ def fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
     )
 
     if means_folder(repo):
-        raise ReleaseError(no_release(repo))
+        raise ReleaseError(no_release(repo), code="no-such-file")
     which = f"revision {revision!r}" if revision else "its newest revision"
     commit = revision if re.fullmatch("[0-9a-f]{40}", revision or "") else None
     try:
@@ -257,23 +278,27 @@ def fetch_checksums(repo: str, revision: str | None) -> tuple[Path, str]:
         path = hf_hub_download(repo, CHECKSUMS, repo_type="dataset", revision=commit)
     except RevisionNotFoundError:
         raise ReleaseError(
-            f"{repo} has no revision {revision!r}: see the tags on its page"
+            f"{repo} has no revision {revision!r}: see the tags on its page", code="no-revision"
         ) from None
     except (RepositoryNotFoundError, HFValidationError):
         raise ReleaseError(
             f"{repo} is neither a folder nor a dataset that your token can see: check the name "
-            f"and, if it is private, `hf auth whoami`"
+            f"and, if it is private, `hf auth whoami`",
+            code="no-such-file",
         ) from None
     except RemoteEntryNotFoundError:
-        raise ReleaseError(f"{repo}@{commit} has no {CHECKSUMS}: it is not a release") from None
+        raise ReleaseError(
+            f"{repo}@{commit} has no {CHECKSUMS}: it is not a release", code="not-a-release"
+        ) from None
     except (OSError, httpx2.HTTPError) as error:
         raise ReleaseError(
             f"{repo}: the Hub can't be asked for {which} ({_first_line(error)}), and "
             f"a cached version may be another one: try again later, or give the 40-digit commit "
-            f"of a revision that you have loaded before"
+            f"of a revision that you have loaded before",
+            code="server-unreachable",
         ) from error
     if commit is None:
-        raise ReleaseError(f"{repo}: the Hub names no commit for {which}")
+        raise ReleaseError(f"{repo}: the Hub names no commit for {which}", code="server-error")
     return Path(path).parent, commit
 
 

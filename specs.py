@@ -40,14 +40,18 @@ class Spec:
         head, _, query = text.partition("?")
         kind, _, argument = head.partition(":")
         if not kind:
-            raise UsageError(f"spec {text!r} has no kind", "write kind:argument?key=value")
+            raise UsageError(
+                f"spec {text!r} has no kind", "write kind:argument?key=value", code="bad-spec"
+            )
         try:
             pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
         except ValueError:
-            raise UsageError(f"spec {text!r}: every option is written key=value") from None
+            raise UsageError(
+                f"spec {text!r}: every option is written key=value", code="bad-spec"
+            ) from None
         options = dict(pairs)
         if len(options) != len(pairs):
-            raise UsageError(f"spec {text!r} gives an option twice")
+            raise UsageError(f"spec {text!r} gives an option twice", code="duplicate-option")
         return cls(kind, argument, options)
 
     def __str__(self) -> str:
@@ -82,11 +86,17 @@ def load_factory(spec: Spec) -> object:
     """
     module, _, name = spec.argument.partition(":")
     if not (module and name):
-        raise UsageError(f"spec {str(spec)!r}", remedy="write python:MODULE:FACTORY")
+        raise UsageError(
+            f"spec {str(spec)!r}", remedy="write python:MODULE:FACTORY", code="bad-spec"
+        )
     factory = _attribute(_module(module), name)
     if not callable(factory):
         kind = type(factory).__name__
-        raise UsageError(f"{module}:{name} is not callable but {kind}", remedy="name a function")
+        raise UsageError(
+            f"{module}:{name} is not callable but {kind}",
+            remedy="name a function",
+            code="wrong-type",
+        )
     _check_options(factory, f"{module}:{name}", spec.options)
     with _blaming(f"{module}:{name} failed"):
         return factory(**spec.options)
@@ -107,15 +117,20 @@ def _missing(name: str, missing: str) -> UsageError:
     """Why the import of `name` ended at `missing`: itself, its package, or what it imports."""
     if name == missing or name.startswith(f"{missing}."):
         remedy = "run in the folder that holds it, or install it"
-        return UsageError(f"no module {missing!r} for {name!r}", remedy)
-    return UsageError(f"module {name!r} needs {missing!r}, which is not installed")
+        return UsageError(f"no module {missing!r} for {name!r}", remedy, code="no-such-module")
+    return UsageError(
+        f"module {name!r} needs {missing!r}, which is not installed", code="missing-library"
+    )
 
 
 def _attribute(module: ModuleType, name: str) -> object:
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"module {module.__name__!r} ({module.__file__}) has no {name!r}")
+            raise UsageError(
+                f"module {module.__name__!r} ({module.__file__}) has no {name!r}",
+                code="no-such-module",
+            )
         found = getattr(found, part)
     return found
 
@@ -128,7 +143,9 @@ def _check_options(factory: Callable[..., object], name: str, options: dict[str,
     try:
         signature.bind(**options)
     except TypeError as error:
-        raise UsageError(f"{name}: {error}", remedy=f"it takes {signature}") from None
+        raise UsageError(
+            f"{name}: {error}", remedy=f"it takes {signature}", code="factory-failed"
+        ) from None
 
 
 @contextmanager
@@ -141,4 +158,6 @@ def _blaming(what: str) -> Iterator[None]:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{what}: {reason} ({place.filename}:{place.lineno})") from error
+        raise UsageError(
+            f"{what}: {reason} ({place.filename}:{place.lineno})", code="factory-failed"
+        ) from error

@@ -190,7 +190,9 @@ def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
             except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):
-                raise RecordError(f"{path}:{number}: not a JSON object; restore the file")
+                raise RecordError(
+                    f"{path}:{number}: not a JSON object; restore the file", code="damaged-log"
+                )
             yield (start, len(line)), record
             start += len(line)
 
@@ -246,13 +248,15 @@ class Lock:
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            raise DataError(f"{path} is a link and no lock: remove it") from None
+            raise DataError(f"{path} is a link and no lock: remove it", code="not-a-file") from None
         how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
             fcntl.flock(self._file, how if wait else how | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            raise InUseError(f"{what} is in use by another process; wait for its end") from None
+            raise InUseError(
+                f"{what} is in use by another process; wait for its end", code="in-use"
+            ) from None
 
     def __enter__(self) -> Lock:
         return self

@@ -47,10 +47,12 @@ def read_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
     among them), or another suffix.
     """
     if not path.is_file():
-        raise RowError(f"{path}: no such file")
+        raise RowError(f"{path}: no such file", code="no-such-file")
     readers = {".jsonl": _json_lines, ".json": _json_list, ".csv": _csv_rows}
     if path.suffix not in readers:
-        raise RowError(f"{path}: write the rows as one of {', '.join(sorted(readers))}")
+        raise RowError(
+            f"{path}: write the rows as one of {', '.join(sorted(readers))}", code="unknown-format"
+        )
     return readers[path.suffix](path)
 
 
@@ -63,7 +65,9 @@ def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
                 row = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError) as error:
                 torn = "" if line.endswith(b"\n") else "; the last line is half-written: delete it"
-                raise RowError(f"{path}:{number}: not JSON ({error}){torn}") from None
+                raise RowError(
+                    f"{path}:{number}: not JSON ({error}){torn}", code="bad-json"
+                ) from None
             yield number, _object(row, path, number)
 
 
@@ -71,9 +75,11 @@ def _json_list(path: Path) -> Iterator[tuple[int, PlainRow]]:
     try:
         rows = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise RowError(f"{path}: not JSON ({error})") from None
+        raise RowError(f"{path}: not JSON ({error})", code="bad-json") from None
     if not isinstance(rows, list):
-        raise RowError(f"{path}: holds a {type(rows).__name__}, a list of rows is needed")
+        raise RowError(
+            f"{path}: holds a {type(rows).__name__}, a list of rows is needed", code="wrong-type"
+        )
     for number, row in enumerate(rows, 1):
         yield number, _object(row, path, number)
 
@@ -84,15 +90,22 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
         try:
             for number, row in enumerate(csv.DictReader(file), 2):
                 if None in row or None in row.values():
-                    raise RowError(f"{path}:{number}: the row has not as many fields as the header")
+                    raise RowError(
+                        f"{path}:{number}: the row has not as many fields as the header",
+                        code="bad-csv",
+                    )
                 yield number, row
         except (csv.Error, UnicodeError) as error:
-            raise RowError(f"{path}: no CSV after line {number} ({error})") from None
+            raise RowError(
+                f"{path}: no CSV after line {number} ({error})", code="bad-csv"
+            ) from None
 
 
 def _object(row: object, path: Path, number: int) -> PlainRow:
     if not isinstance(row, dict):
-        raise RowError(f"{path}:{number}: a {type(row).__name__}, a JSON object is needed")
+        raise RowError(
+            f"{path}:{number}: a {type(row).__name__}, a JSON object is needed", code="wrong-type"
+        )
     return row
 
 
@@ -101,9 +114,9 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        raise DataError(f"{path}: no such file", code="no-such-file") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error})") from None
+        raise DataError(f"{path}: not JSON ({error})", code="bad-json") from None
 
 
 def read_yaml(path: Path) -> Any:
@@ -118,14 +131,16 @@ def read_yaml(path: Path) -> Any:
                 depth += isinstance(event, yaml.CollectionStartEvent)
                 depth -= isinstance(event, yaml.CollectionEndEvent)
                 if depth > DEEPEST:
-                    raise DataError(f"{path}: nested more than {DEEPEST} levels deep")
+                    raise DataError(
+                        f"{path}: nested more than {DEEPEST} levels deep", code="too-deep"
+                    )
         return yaml.load(text, Loader=loader)
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        raise DataError(f"{path}: no such file", code="no-such-file") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: not YAML ({error})") from None
+        raise DataError(f"{path}: not YAML ({error})", code="bad-yaml") from None
 
 
 def _may_be_deep(text: str) -> bool:
@@ -139,7 +154,8 @@ def parse(model: type[Model], row: Mapping[str, Any], path: Path, number: int) -
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        raise RowError(f"{path}:{number}: {_first_problem(error)}") from None
+        problem, code = _first_problem(error)
+        raise RowError(f"{path}:{number}: {problem}", code=code) from None
 
 
 def parse_as(kind: type[Record], value: Any, place: str) -> Record:
@@ -150,11 +166,12 @@ def parse_as(kind: type[Record], value: Any, place: str) -> Record:
     """
     known = _fields_of(kind)  # type: ignore[arg-type]
     if known and isinstance(value, dict) and not value.keys() <= known:
-        raise RowError(f"{place}: {min(value.keys() - known)}: unknown field")
+        raise RowError(f"{place}: {min(value.keys() - known)}: unknown field", code="unknown-field")
     try:
         found: Record = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise RowError(f"{place}: {_first_problem(error)}") from None
+        problem, code = _first_problem(error)
+        raise RowError(f"{place}: {problem}", code=code) from None
     return found
 
 
@@ -169,10 +186,26 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def _first_problem(error: ValidationError) -> str:
+def fault_code(kind: str) -> str:
+    """The code of an error for a fault that pydantic names.
+
+    >>> [fault_code(kind) for kind in ("missing", "int_parsing", "greater_than", "value_error")]
+    ['missing-field', 'wrong-type', 'out-of-range', 'bad-value']
+    """
+    if kind in ("missing", "extra_forbidden"):
+        return {"missing": "missing-field", "extra_forbidden": "unknown-field"}[kind]
+    if kind.endswith(("_type", "_parsing", "_from_float")):
+        return "wrong-type"
+    if kind.startswith(("greater_than", "less_than", "too_long", "too_short")):
+        return "out-of-range"
+    return "unknown-name" if kind in ("literal_error", "enum") else "bad-value"
+
+
+def _first_problem(error: ValidationError) -> tuple[str, str]:
+    """The first field that does not fit, with what is wrong, and the code of the error."""
     first = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "row"
-    return f"{field}: {first['msg']}"
+    return f"{field}: {first['msg']}", fault_code(first["type"])
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -90,9 +90,11 @@ class PriceTable:
         try:
             data = read_yaml(path)
         except (OSError, DataError) as error:
-            raise DataError(f"{path}: no price table ({error})") from None
+            raise DataError(f"{path}: no price table ({error})", code="bad-format") from None
         if not isinstance(data, dict):
-            raise DataError(f"{path}: a price table maps kind:model to its prices")
+            raise DataError(
+                f"{path}: a price table maps kind:model to its prices", code="bad-format"
+            )
         return cls({str(model): _price(path, model, entry) for model, entry in data.items()})
 
     def cost(self, identity: Mapping[str, str], usage: Usage) -> Decimal | None:
@@ -119,15 +121,19 @@ def _price(path: Path, model: object, entry: Any) -> Price | ImagePrice:
     kind = ImagePrice if str(model).partition(":")[0] in PRICED_BY_IMAGE else Price
     names = [field.name for field in fields(kind)]
     if not isinstance(entry, dict) or set(entry) != set(names):
-        raise DataError(f"{path}, {model}: give exactly `{names[0]}` and `{names[1]}`")
+        raise DataError(
+            f"{path}, {model}: give exactly `{names[0]}` and `{names[1]}`", code="missing-field"
+        )
     values = {}
     for field, value in entry.items():
         try:
             values[field] = Decimal(str(value))
         except InvalidOperation:
-            raise DataError(f"{path}, {model}, {field}: {value!r} is not a number") from None
+            raise DataError(
+                f"{path}, {model}, {field}: {value!r} is not a number", code="not-a-number"
+            ) from None
         if not values[field].is_finite() or values[field] < 0:
-            raise DataError(f"{path}, {model}, {field}: must be 0 or more")
+            raise DataError(f"{path}, {model}, {field}: must be 0 or more", code="out-of-range")
     return kind(**values)
 
 
@@ -374,7 +380,8 @@ class Budget:
         raise BudgetError(
             f"the next {what} may cost {usd:.4f} USD; with {self.log.total - under_way:.4f} USD "
             f"spent{unsettled} and {under_way:.4f} USD under way, that exceeds the cap of "
-            f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd"
+            f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd",
+            code="over-budget",
         )
 
 
@@ -382,7 +389,7 @@ def _in_usd(prices: PriceTable, max_usd: Decimal | None, charge: Charge) -> Deci
     """US dollars; 0 for an unknown price. Raises UnpricedError for one under a cap."""
     usd = prices.of(charge)
     if usd is None and max_usd is not None:
-        raise UnpricedError(_unpriced(charge))
+        raise UnpricedError(_unpriced(charge), code="no-price")
     return usd or Decimal(0)
 
 

@@ -144,8 +144,8 @@ class BackendError(RunFailed):
     Nothing was recorded, so the same command resumes the run.
     """
 
-    def __init__(self, message: str, lost_attempts: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, lost_attempts: int = 0, *, code: str = "") -> None:
+        super().__init__(message, code=code)
         self.lost_attempts = lost_attempts
         """Attempts that timed out or were cut off, and may have been billed."""
 

@@ -88,7 +88,9 @@ class Ledger:
         self._runs: dict[str, Any] = {}
         self._batches: dict[str, list[str]] = {}
         if read_only and not path.is_file():
-            raise LedgerError(f"{path}: no such ledger; record one by a run without --replay")
+            raise LedgerError(
+                f"{path}: no such ledger; record one by a run without --replay", code="no-such-file"
+            )
         # The lock is on the ledger itself; it may be reached through a link.
         self._claim = None if read_only else Lock(path.resolve(), str(path))
         self._others: list[Ledger] = []
@@ -136,7 +138,7 @@ class Ledger:
     def inputs(self, run: str) -> Any:
         """The recorded inputs of a run. Raises LedgerError if no run of that name is recorded."""
         if run not in self._runs:
-            raise LedgerError(f"{self.path}: holds no run of {run}")
+            raise LedgerError(f"{self.path}: holds no run of {run}", code="not-recorded")
         return self._runs[run]
 
     def bind(self, run: str, inputs: Any) -> None:
@@ -147,7 +149,9 @@ class Ledger:
                 self._write(_dump({"run": run, "inputs": inputs}))
                 self._runs[run] = inputs
         elif self._runs[run] != inputs:
-            raise DriftError(self._changed(f"the run of {run}", self._runs[run], inputs))
+            raise DriftError(
+                self._changed(f"the run of {run}", self._runs[run], inputs), code="changed-call"
+            )
 
     def open_batch(self, batch: str, calls: list[str]) -> None:
         """Records that calls were sent as a batch, on disk when this returns.
@@ -174,7 +178,7 @@ class Ledger:
         record = holder.record(call_id)
         if record.spec != spec_hash(identity, request):
             line = holder._line(*holder._places[call_id])
-            raise DriftError(holder._drift(line, identity, request))
+            raise DriftError(holder._drift(line, identity, request), code="changed-call")
         return record
 
     def record(self, call_id: str) -> CallRecord:
@@ -185,7 +189,8 @@ class Ledger:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerError(
                 f"{self._where(place)}: call {call_id} can't be read; restore the line, or remove "
-                "it to ask again"
+                "it to ask again",
+                code="damaged-log",
             ) from None
 
     def cost_of(self, call_id: str) -> Charge | None:
@@ -211,7 +216,9 @@ class Ledger:
     ) -> None:
         """Records a call, on disk when this returns. Raises LedgerError for a repeated id."""
         if self._file is None:
-            raise LedgerError(f"{self.path}: opened for replay, can't record {call_id}")
+            raise LedgerError(
+                f"{self.path}: opened for replay, can't record {call_id}", code="not-recorded"
+            )
         form, texts = _form(request)
         line = _dump(
             {
@@ -225,7 +232,9 @@ class Ledger:
         )
         with self._lock:
             if call_id in self._places:
-                raise LedgerError(f"{self.path}: call {call_id} is recorded already")
+                raise LedgerError(
+                    f"{self.path}: call {call_id} is recorded already", code="duplicate-id"
+                )
             for sha, text in texts.items():
                 if sha not in self._texts:
                     self._write(_dump({"text": text}))
@@ -273,11 +282,13 @@ class Ledger:
                 self._index(place, line)
                 end = sum(place)
         except RecordError as error:
-            raise LedgerError(str(error)) from None
+            raise LedgerError(str(error), code="damaged-log") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, LedgerError):
                 raise
-            raise LedgerError(f"{self.path}:{number}: not a ledger line; restore it") from None
+            raise LedgerError(
+                f"{self.path}:{number}: not a ledger line; restore it", code="damaged-log"
+            ) from None
         return end
 
     def _index(self, place: tuple[int, int], line: Mapping[str, Any]) -> None:
@@ -288,7 +299,10 @@ class Ledger:
         elif "text" in line:
             self._texts[_sha(line["text"])] = line["text"]
         elif line["id"] in self._places:
-            raise LedgerError(f"{self.path}: call {line['id']} is recorded twice; restore the file")
+            raise LedgerError(
+                f"{self.path}: call {line['id']} is recorded twice; restore the file",
+                code="duplicate-id",
+            )
         else:
             self._places[_text(line["id"])] = place
 

@@ -26,7 +26,9 @@ class Fuse:
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         if self._failed >= PATIENCE:
-            raise BackendError(f"not asked: the server failed {PATIENCE} calls in a row")
+            raise BackendError(
+                f"not asked: the server failed {PATIENCE} calls in a row", code="server-unreachable"
+            )
         try:
             completion = self._backend.complete(request, permit)
         except BackendError:

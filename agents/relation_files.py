@@ -32,7 +32,7 @@ def read_prompts(path: Path) -> list[tuple[str, str]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: no file of prompts ({error})") from None
+        raise DataError(f"{path}: no file of prompts ({error})", code="no-such-file") from None
     texts = dict.fromkeys(line.strip() for line in lines if line.strip())
     return [(hashlib.sha256(text.encode()).hexdigest()[:12], text) for text in texts]
 

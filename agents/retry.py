@@ -74,12 +74,16 @@ class RetryPolicy:
                 if isinstance(error, UnreadableError):
                     unreadable += 1
                     if not error.again or unreadable == self.unreadable:
-                        raise UnreadableAnswerError(str(error), lost_attempts=lost) from None
+                        raise UnreadableAnswerError(
+                            str(error), lost_attempts=lost, code="bad-answer"
+                        ) from None
                 asked = error.retry_after or 0.0
                 if number == self.attempts or asked > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""
                     gave_up = f"gave up after {number} attempts: {error}{bill}"
-                    raise BackendError(gave_up, lost_attempts=lost) from None
+                    raise BackendError(
+                        gave_up, lost_attempts=lost, code="server-unreachable"
+                    ) from None
                 if error.billed:
                     permit()
                 _sleep(max(asked, self._backoff(number)))

@@ -72,7 +72,9 @@ class Session:
             return self.recorded(ReplayBackend.of(self.ledger, role).identity())
         backend = open_backend(spec)
         if self.settings.calls.batch and not isinstance(backend, BatchBackend):
-            raise UsageError(f"{spec}: has no batch interface; leave out --batch")
+            raise UsageError(
+                f"{spec}: has no batch interface; leave out --batch", code="unsupported"
+            )
         return Caller(backend, self.ledger, self.budget, self.settings.calls)
 
 
@@ -83,7 +85,9 @@ def open_session(settings: SessionSettings) -> Iterator[Session]:
     Raises UsageError for a missing backend, LedgerError, InUseError, UnpricedError.
     """
     if not settings.replay and not settings.backend:
-        raise UsageError("name a --backend, or replay a ledger with --replay")
+        raise UsageError(
+            "name a --backend, or replay a ledger with --replay", code="missing-option"
+        )
     prices = PriceTable.read(settings.prices)
     with Ledger(settings.ledger, read_only=settings.replay) as ledger:
         cap = None if settings.replay or settings.max_usd is None else str(settings.max_usd)

@@ -177,7 +177,9 @@ class SpendingLog:
             except OSError as error:
                 raise SpendingError(
                     f"{error.filename or self.path}: {(error.strerror or str(error)).lower()}: "
-                    f"nothing is paid that can't be noted; mend that and run the same command again"
+                    f"nothing is paid that can't be recorded; mend that and run the same command "
+                    f"again",
+                    code="cannot-record",
                 ) from error
 
     def intend(self, source: str, call: str, worst: Charge) -> Intent:
@@ -256,7 +258,8 @@ class SpendingLog:
                 self._apply(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
-                    f"{self.path}:{self._lines + 1}: not a line of spending; restore the file"
+                    f"{self.path}:{self._lines + 1}: not a line of spending; restore the file",
+                    code="damaged-log",
                 ) from None
             self._end += len(line) + 1
             self._lines += 1

@@ -113,9 +113,11 @@ def read_attributes(bank: Path) -> list[AttributePair]:
     by_name(pairs, "id", str(file))
     for pair in pairs:
         if pair.prompt.count(PLACE) != 1 or pair.shows.count(PLACE) != 1:
-            raise BankError(f"{file}, {pair.id}: prompt and shows each hold {PLACE} once")
+            raise BankError(
+                f"{file}, {pair.id}: prompt and shows each hold {PLACE} once", code="bad-entry"
+            )
         if pair.rare == pair.common:
-            raise BankError(f"{file}, {pair.id}: rare and common are the same")
+            raise BankError(f"{file}, {pair.id}: rare and common are the same", code="bad-entry")
     return pairs
 
 
@@ -125,10 +127,15 @@ def read_counts(bank: Path) -> Counted:
     counts = read_by_name(path, Cooccurrence, "name")
     sources = read_by_name(bank / CAPTIONS, CaptionSource, "name")
     if counts and not sources:
-        raise BankError(f"{path}: {bank / CAPTIONS} must name the captions that were counted")
+        raise BankError(
+            f"{path}: {bank / CAPTIONS} must name the captions that were counted",
+            code="no-such-file",
+        )
     for name, some in counts.items():
         if not 0 <= some.linked <= some.together <= some.concept:
-            raise BankError(f"{path}, {name}: needs linked <= together <= concept")
+            raise BankError(
+                f"{path}, {name}: needs linked <= together <= concept", code="out-of-range"
+            )
     return Counted(counts, tuple(sources.values()))
 
 

@@ -42,7 +42,8 @@ def balanced_pairs(
             rng.shuffle(pairs)
             return pairs
     raise BankError(
-        f"no balanced design of {count} pairs on {len(first)} entities; fewer may be confusable"
+        f"no balanced design of {count} pairs on {len(first)} entities; fewer may be confusable",
+        code="unbalanced-bank",
     )
 
 

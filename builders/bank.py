@@ -32,7 +32,9 @@ def read_entries(path: Path, model: type[E]) -> list[E]:
             entries.append(model.model_validate(item))
         except ValidationError as error:
             name = next(iter(item.values()), "") if isinstance(item, dict) else item
-            raise BankError(f"{path}, entry {number} ({name}): {reasons(error)}") from None
+            raise BankError(
+                f"{path}, entry {number} ({name}): {reasons(error)}", code="bad-entry"
+            ) from None
     return entries
 
 
@@ -55,7 +57,7 @@ def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
     for entry in entries:
         name = getattr(entry, field)
         if name in table:
-            raise BankError(f"{where}: {field} {name!r} is used twice")
+            raise BankError(f"{where}: {field} {name!r} is used twice", code="duplicate-id")
         table[name] = entry
     return table
 
@@ -64,9 +66,9 @@ def _read_list(path: Path) -> list[Any]:
     try:
         data = read_yaml(path)
     except DataError as error:
-        raise BankError(str(error)) from None
+        raise BankError(str(error), code=error.code) from None
     if not isinstance(data, list):
-        raise BankError(f"{path}: a bank file is a list of entries")
+        raise BankError(f"{path}: a bank file is a list of entries", code="wrong-type")
     return data
 
 

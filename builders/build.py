@@ -69,7 +69,9 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     """
     names = settings.configs or tuple(SUITES)
     if unknown := [name for name in names if name not in SUITES]:
-        raise UsageError(f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}")
+        raise UsageError(
+            f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}", code="unknown-name"
+        )
     _check_seeds(settings)
     banks = Banks.at(settings.bank)
     changes = read_changes(settings.bank)
@@ -81,7 +83,9 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
             rows[name] = made
         elif name in settings.configs or not SUITES[name].optional:
             nothing = f"{settings.bank}: holds nothing for {name}"
-            raise BankError(f"{nothing}; fill it, or name the configs to build with --config")
+            raise BankError(
+                f"{nothing}; fill it, or name the configs to build with --config", code="empty-bank"
+            )
     progress("items", len(names), len(names))
     identity, check = _draw(rows, settings, progress)
     problems = [
@@ -91,7 +95,9 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     ]
     if problems:
         more = f"\n... and {len(problems) - 20} more" if len(problems) > 20 else ""
-        raise BuildError("rows fail their checks:\n" + "\n".join(problems[:20]) + more)
+        raise BuildError(
+            "rows fail their checks:\n" + "\n".join(problems[:20]) + more, code="failed-checks"
+        )
     return Build(
         configs=tuple(_built(name, rows[name]) for name in rows),
         changes=changes,
@@ -109,22 +115,30 @@ def _check_seeds(settings: BuildSettings) -> None:
     checked, source = settings.checked_seeds, settings.seed_source
     if source == NO_IMAGES:
         if checked:
-            raise UsageError("--seed-judge: there is nothing to judge without --seed-images")
+            raise UsageError(
+                "--seed-judge: there is nothing to judge without --seed-images",
+                code="conflicting-options",
+            )
         return
     open_generator(checked.generator if checked else settings.seed_images)  # a wrong spec fails now
     if source == RENDERER:
         if settings.seed_license:
-            raise UsageError("--seed-license: the renderer's images have their own license")
+            raise UsageError(
+                "--seed-license: the renderer's images have their own license",
+                code="conflicting-options",
+            )
         return
     if checked is None:
         raise UsageError(
             f"--seed-images {settings.seed_images}: only the renderer draws what it is told; add "
-            f"--seed-judge SPEC, who affirms what another generator draws"
+            f"--seed-judge SPEC, who affirms what another generator draws",
+            code="missing-option",
         )
     if not re.fullmatch(LICENSE, settings.seed_license):
         raise UsageError(
             "say with --seed-license under which license the seed images may be shared, by its "
-            "SPDX id, e.g. CC-BY-4.0; the generator's own license must permit it"
+            "SPDX id, e.g. CC-BY-4.0; the generator's own license must permit it",
+            code="missing-option",
         )
 
 
@@ -294,7 +308,7 @@ def bank_digest(bank: Path) -> str:
     digest = hashlib.sha256()
     files = sorted(bank.rglob("*.yaml"), key=lambda path: path.relative_to(bank).as_posix())
     if not files:
-        raise BankError(f"{bank}: holds no bank file")
+        raise BankError(f"{bank}: holds no bank file", code="empty-bank")
     for path in files:
         digest.update(path.relative_to(bank).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())

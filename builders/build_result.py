@@ -154,5 +154,5 @@ def read_changes(bank: Path) -> tuple[Change, ...]:
     file = bank / "changes.yaml"
     changes = read_entries(file, Change)
     if not changes:
-        raise BankError(f"{file}: names no version")
+        raise BankError(f"{file}: names no version", code="missing-field")
     return tuple(changes)

@@ -82,14 +82,19 @@ def _row(item: ConsistencyItem, file: Path) -> Consistency:
     where = f"{file}, {item.id}"
     counts = (len(item.questions), len(item.edits), *(len(e.questions) for e in item.edits))
     if counts != (10, 3, 2, 2, 2):
-        raise BankError(f"{where}: needs ten questions and three edits with two each")
+        raise BankError(
+            f"{where}: needs ten questions and three edits with two each", code="bad-entry"
+        )
     try:
         data = (file.parent / item.image).read_bytes()
     except OSError as error:
-        raise BankError(f"{where}, image: {error}") from None
+        raise BankError(f"{where}, image: {error}", code="unreadable-image") from None
     sha = hashlib.sha256(data).hexdigest()
     if sha[:16] != item.id:
-        raise BankError(f"{where}, image: {item.image} is another image (SHA-256 {sha[:16]}...)")
+        raise BankError(
+            f"{where}, image: {item.image} is another image (SHA-256 {sha[:16]}...)",
+            code="changed-file",
+        )
     asked = [*item.questions, *(q for edit in item.edits for q in edit.questions)]
     return Consistency(
         image=EncodedImage(bytes=data, path=f"{item.id}.png"),

@@ -130,7 +130,10 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     facts = read_facts(bank)
     for fact in facts.facts.values():
         for unknown in (s for s in fact.standards if s not in standards):
-            raise BankError(f"fact {fact.id}: standards: {unknown!r} is not in the registry")
+            raise BankError(
+                f"fact {fact.id}: standards: {unknown!r} is not in the registry",
+                code="unknown-reference",
+            )
     domains = read_folder(bank / "constrained", ConstrainedPair)
     folder = bank / "constrained"
     by_name((p for pairs in domains.values() for p in pairs), "id", str(folder))
@@ -139,14 +142,14 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
         for pair in pairs:
             where = f"{folder / domain}.yaml, {pair.id}"
             for reason in pair_faults(pair, domain, standards, facts):
-                raise BankError(f"{where}: {reason}")
+                raise BankError(f"{where}: {reason}", code="bad-entry")
             if pair.status == "retired":
                 continue
             if fault := twin_fault(pair, pairs, facts):
-                raise BankError(f"{where}: twin: {fault}")
+                raise BankError(f"{where}: twin: {fault}", code="bad-entry")
             key = (*sorted([pair.left.lower(), pair.right.lower()]), pair.context.lower())
             if key in seen:
-                raise BankError(f"{where}: the same pair as {seen[key]}")
+                raise BankError(f"{where}: the same pair as {seen[key]}", code="duplicate-id")
             seen[key] = pair.id
     return domains
 

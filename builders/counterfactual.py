@@ -123,7 +123,7 @@ def read_laws(bank: Path) -> dict[str, list[Law]]:
     for file, laws in files.items():
         for law in laws:
             for reason in law_faults(law):
-                raise BankError(f"{folder / file}.yaml, {law.id}: {reason}")
+                raise BankError(f"{folder / file}.yaml, {law.id}: {reason}", code="bad-entry")
     return files
 
 

@@ -333,14 +333,18 @@ def drawable_pairs(
         for depiction in listed:
             entry = f"depictions/{domain}.yaml"
             for fault in depiction_faults(depiction, facts):
-                raise BankError(f"{entry}, {depiction.id}: {fault}")
+                raise BankError(f"{entry}, {depiction.id}: {fault}", code="bad-entry")
             for name in depiction.pairs:
                 if why := _unusable(name, pairs, found):
-                    raise BankError(f"{entry}, {depiction.id}: pairs: {name} {why}")
+                    raise BankError(
+                        f"{entry}, {depiction.id}: pairs: {name} {why}", code="bad-entry"
+                    )
                 try:
                     found[name] = _drawable(pairs[name], depiction, facts, entry)
                 except FactError as error:
-                    raise BankError(f"{entry}, {depiction.id}: {name}: {error}") from None
+                    raise BankError(
+                        f"{entry}, {depiction.id}: {name}: {error}", code="bad-entry"
+                    ) from None
     return found
 
 
@@ -378,12 +382,15 @@ def _drawable(
     pair: ConstrainedPair, depiction: Depiction, facts: FactTables, entry: str
 ) -> Drawable:
     if pair.fact != depiction.fact:
-        raise FactError(f"rests on fact {pair.fact!r}, the depiction draws {depiction.fact!r}")
+        raise FactError(
+            f"rests on fact {pair.fact!r}, the depiction draws {depiction.fact!r}",
+            code="unknown-reference",
+        )
     left, right = (facts.part(pair.fact, phrase) for phrase in (pair.left, pair.right))
     places = _places(depiction, facts, (left, right))
     for name in (left, right):
         if name not in depiction.parts and depiction.each is None:
-            raise FactError(f"part {name!r} is not drawn")
+            raise FactError(f"part {name!r} is not drawn", code="unknown-reference")
     sign = facts.sign(pair.fact, pair.frame, pair.scope)
     return Drawable(pair, depiction, left, right, places, sign, entry)
 

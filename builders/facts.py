@@ -97,7 +97,7 @@ class FactTables:
         self._places = {name: dict(self._parts(fact)) for name, fact in facts.items()}
         for fact in facts.values():
             for reason in self._faults(fact):
-                raise BankError(f"fact {fact.id}: {reason}")
+                raise BankError(f"fact {fact.id}: {reason}", code="bad-entry")
 
     def places(self, name: str) -> dict[str, PartPlace]:
         """The parts of a fact with their places."""
@@ -116,7 +116,9 @@ class FactTables:
             return _number_in(text)
         best = [part for part, length in found.items() if length == max(found.values())]
         if len(best) != 1:
-            raise FactError(f"{phrase!r} names {best or 'no part'} of fact {name}")
+            raise FactError(
+                f"{phrase!r} names {best or 'no part'} of fact {name}", code="unknown-reference"
+            )
         return best[0]
 
     def place(self, name: str, part: str) -> PartPlace:
@@ -124,7 +126,7 @@ class FactTables:
         if part in self._places[name]:
             return self._places[name][part]
         if not self.facts[name].numbers or not re.fullmatch(_NUMBER, part):
-            raise FactError(f"{part!r} is no part of fact {name}")
+            raise FactError(f"{part!r} is no part of fact {name}", code="unknown-reference")
         return float(part), 0.0
 
     def across(self, name: str, frame: Frame, scope: str, phrase: str) -> float:
@@ -142,14 +144,19 @@ class FactTables:
     def sign(self, name: str, frame: Frame, scope: str) -> int:
         """1 where the axis of a fact grows to the viewer's right, else -1. Raises FactError."""
         if name not in self.facts:
-            raise FactError(f"fact {name!r} is unknown")
+            raise FactError(f"fact {name!r} is unknown", code="unknown-reference")
         fact = self.facts[name]
         if frame not in fact.frames:
-            raise FactError(f"fact {name} is seen {', '.join(fact.frames)}, not {frame}")
+            raise FactError(
+                f"fact {name} is seen {', '.join(fact.frames)}, not {frame}", code="bad-entry"
+            )
         if scope in fact.mirrored_in:
             return -FRAMES[frame].sign
         if fact.holds_in and scope not in fact.holds_in:
-            raise FactError(f"fact {name} holds in {', '.join(fact.holds_in)}, not in {scope!r}")
+            raise FactError(
+                f"fact {name} holds in {', '.join(fact.holds_in)}, not in {scope!r}",
+                code="bad-entry",
+            )
         return FRAMES[frame].sign
 
     def order(
@@ -161,7 +168,9 @@ class FactTables:
         """
         first, second = (self.across(name, frame, scope, phrase) for phrase in phrases)
         if abs(first - second) < SAME:
-            raise FactError(f"fact {name}: neither of {phrases} is left of the other")
+            raise FactError(
+                f"fact {name}: neither of {phrases} is left of the other", code="bad-entry"
+            )
         return phrases if first < second else (phrases[1], phrases[0])
 
     def restates(self, name: str, frame: Frame, scope: str) -> bool:
@@ -218,7 +227,7 @@ def read_facts(bank: Path) -> FactTables:
     facts = by_name((f for listed in files.values() for f in listed), "id", str(bank / "facts"))
     for fact in facts.values():
         if fact.of and fact.of not in facts:
-            raise BankError(f"fact {fact.id}: of: {fact.of!r} is unknown")
+            raise BankError(f"fact {fact.id}: of: {fact.of!r} is unknown", code="unknown-reference")
     return FactTables(facts)
 
 
@@ -246,10 +255,10 @@ def _number_in(text: str) -> str:
     plain = text.replace("\N{MINUS SIGN}", "-").replace("\N{FRACTION SLASH}", "/")
     found = re.findall(rf"{_NUMBER}(?:/\d+)?", plain)
     if len(found) != 1:
-        raise FactError(f"{text!r} names {len(found)} numbers")
+        raise FactError(f"{text!r} names {len(found)} numbers", code="bad-value")
     numerator, _, denominator = found[0].partition("/")
     if denominator and not float(denominator):
-        raise FactError(f"{text!r} divides by zero")
+        raise FactError(f"{text!r} divides by zero", code="out-of-range")
     value = float(numerator) / float(denominator or 1)
     value = -value if mentions(text, "BC") else value
     return str(int(value)) if value.is_integer() else repr(value)

@@ -46,7 +46,9 @@ class Secret:
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction < 1:
-            raise UsageError(f"--holdout {self.fraction}: give a share above 0 and below 1")
+            raise UsageError(
+                f"--holdout {self.fraction}: give a share above 0 and below 1", code="out-of-range"
+            )
 
     def holds(self, group: Group) -> bool:
         """Whether the rows of a group are held out."""
@@ -68,11 +70,14 @@ def read_salt(path: Path) -> bytes:
         salt = path.read_bytes().strip()
     except OSError as error:
         reason = error.strerror
-        raise UsageError(f"--salt-file {path}: {reason}; make one with `{MAKE_SALT}`") from None
+        raise UsageError(
+            f"--salt-file {path}: {reason}; make one with `{MAKE_SALT}`", code="unreadable-file"
+        ) from None
     if len(salt) < SMALLEST_SALT:
         raise UsageError(
             f"--salt-file {path}: holds {len(salt)} bytes, a salt that can't be guessed has at "
-            f"least {SMALLEST_SALT}; make one with `{MAKE_SALT}`"
+            f"least {SMALLEST_SALT}; make one with `{MAKE_SALT}`",
+            code="out-of-range",
         )
     return salt
 
@@ -88,14 +93,22 @@ def read_secret(
     if fraction is None or salt_file is None:
         if (fraction, salt_file, holdout_out) != (None, None, None):
             together = "--holdout FRACTION and --salt-file FILE go together"
-            raise UsageError(f"{together}; make a salt with `{MAKE_SALT}`")
+            raise UsageError(
+                f"{together}; make a salt with `{MAKE_SALT}`", code="conflicting-options"
+            )
         return None, (out,)
     outs = out, holdout_out or out.with_name(f"{out.name}-holdout")
     public, private = (path.resolve() for path in outs)
     if public == private or public in private.parents or private in public.parents:
-        raise UsageError(f"--holdout-out {outs[1]}: must lie outside {out}, which is published")
+        raise UsageError(
+            f"--holdout-out {outs[1]}: must lie outside {out}, which is published",
+            code="would-overwrite",
+        )
     if {public, private} & set(salt_file.resolve().parents):
-        raise UsageError(f"--salt-file {salt_file}: lies in a folder that is written anew; move it")
+        raise UsageError(
+            f"--salt-file {salt_file}: lies in a folder that is written anew; move it",
+            code="would-overwrite",
+        )
     return Secret(fraction, read_salt(salt_file)), outs
 
 
@@ -136,7 +149,10 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
     division = divide({config.name: config.rows for config in build.configs}, secret)
     entries = _held_entries(build, secret)
     if not any(division.held.values()):
-        raise UsageError(f"--holdout {secret.fraction}: holds out no row; give a larger share")
+        raise UsageError(
+            f"--holdout {secret.fraction}: holds out no row; give a larger share",
+            code="too-few-items",
+        )
     public = replace(
         build,
         configs=tuple(_part(c, division.held[c.name], private=False) for c in build.configs),
@@ -146,7 +162,10 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
         holdout=division.commitment,
     )
     if empty := [config.name for config in public.configs if not config.rows]:
-        raise UsageError(f"--holdout {secret.fraction}: leaves no row of {empty[0]}; give less")
+        raise UsageError(
+            f"--holdout {secret.fraction}: leaves no row of {empty[0]}; give less",
+            code="too-few-items",
+        )
     private = replace(
         build,
         configs=tuple(

@@ -135,7 +135,9 @@ def read_languages(bank: Path, taxonomy: Taxonomy) -> dict[str, Language]:
         _check(language, taxonomy, synonyms, where)
         found[code] = language
     if ENGLISH not in found:
-        raise BankError(f"{file}: lacks {ENGLISH!r}, with which the others are compared")
+        raise BankError(
+            f"{file}: lacks {ENGLISH!r}, with which the others are compared", code="missing-field"
+        )
     return found
 
 
@@ -143,24 +145,28 @@ def _check(
     language: Language, taxonomy: Taxonomy, synonyms: Mapping[str, Synonyms], file: Path
 ) -> None:
     if wrong := sorted(set(taxonomy.entities) ^ set(language.names)):
-        raise BankError(f"{file}: {wrong[0]!r} is in one of taxonomy and names alone")
+        raise BankError(
+            f"{file}: {wrong[0]!r} is in one of taxonomy and names alone", code="bad-entry"
+        )
     phrases: dict[str, str] = {}
     for name, entity in language.names.items():
         where = f"{file}: {name}"
         if entity.form not in language.grammar.one:
             raise BankError(
-                f"{where}: no form {entity.form!r}: choose from {', '.join(language.grammar.one)}"
+                f"{where}: no form {entity.form!r}: choose from {', '.join(language.grammar.one)}",
+                code="unknown-name",
             )
         phrase = language.one(name)
         if fault := next(language.text_faults(phrase), ""):
-            raise BankError(f"{where}: {phrase!r} {fault}")
+            raise BankError(f"{where}: {phrase!r} {fault}", code="bad-entry")
         if phrase in phrases:
-            raise BankError(f"{where}: {phrase!r} is also {phrases[phrase]!r}")
+            raise BankError(f"{where}: {phrase!r} is also {phrases[phrase]!r}", code="duplicate-id")
         phrases[phrase] = name
         if entity.back not in meanings(name, synonyms):
             raise BankError(
                 f"{where}: {entity.text!r} is read back as {entity.back!r}: mend the name, or add "
-                f"the reading to synonyms.yaml"
+                f"the reading to synonyms.yaml",
+                code="bad-entry",
             )
 
 

@@ -49,7 +49,7 @@ def read_rules(bank: Path) -> list[Rule]:
     by_name(rules, "id", str(file))
     for rule in rules:
         for reason in rule_faults(rule):
-            raise BankError(f"{file}, {rule.id}{reason}")
+            raise BankError(f"{file}, {rule.id}{reason}", code="bad-entry")
     return rules
 
 

@@ -116,7 +116,8 @@ def as_drawn(entity: Entity, source: str) -> Entity:
         return entity.model_copy(update={"look": look(entity.name)})
     except KeyError:
         raise UsageError(
-            f"the renderer has no drawing of {entity.name!r}: name another --seed-images generator"
+            f"the renderer has no drawing of {entity.name!r}: name another --seed-images generator",
+            code="unsupported",
         ) from None
 
 

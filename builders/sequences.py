@@ -44,12 +44,14 @@ def read_sequences(bank: Path, standards: dict[str, Standard], facts: FactTables
     for sequence in sequences:
         where = f"{file}, {sequence.id}"
         if len(sequence.items) < 3 or len(set(sequence.items)) != len(sequence.items):
-            raise BankError(f"{where}: items: at least three, all different")
+            raise BankError(f"{where}: items: at least three, all different", code="bad-entry")
         for unknown in (s for s in sequence.standards if s not in standards):
-            raise BankError(f"{where}: standards: {unknown!r} is not in the registry")
+            raise BankError(
+                f"{where}: standards: {unknown!r} is not in the registry", code="unknown-reference"
+            )
         for text in (sequence.phrase, sequence.context):
             if (word := side_word(text)) is not None:
-                raise BankError(f"{where}: gives the answer away with {word!r}")
+                raise BankError(f"{where}: gives the answer away with {word!r}", code="bad-entry")
         _verify_order(sequence, facts, where)
     return sequences
 
@@ -60,8 +62,10 @@ def _verify_order(sequence: Sequence, facts: FactTables, where: str) -> None:
     try:
         for pair in pairwise(names):
             if facts.order(fact, frame, "", pair) != pair:
-                raise BankError(f"{where}: {pair[0]} is not left of {pair[1]} by fact {fact}")
+                raise BankError(
+                    f"{where}: {pair[0]} is not left of {pair[1]} by fact {fact}", code="bad-entry"
+                )
     except FactError as error:
-        raise BankError(f"{where}: {error}") from None
+        raise BankError(f"{where}: {error}", code="bad-entry") from None
     if fault := frame_fault(sequence.context, frame, facts.facts[fact].frames):
-        raise BankError(f"{where}: frame: {fault}")
+        raise BankError(f"{where}: frame: {fault}", code="bad-entry")

@@ -197,7 +197,9 @@ class Taxonomy:
         table: dict[str, TaxonomyEntity] = {}
         for entity in entities:
             if entity.name in table:
-                raise BankError(f"{bank}: entity {entity.name!r} is used twice")
+                raise BankError(
+                    f"{bank}: entity {entity.name!r} is used twice", code="duplicate-id"
+                )
             table[entity.name] = entity
         actions = read_entries(bank / "actions.yaml", Action)
         taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")))
@@ -240,17 +242,23 @@ class Taxonomy:
             counts = _counts(e.row.category for e in self.of_kind(kind))
             if len(counts) != categories or set(counts.values()) != {size}:
                 raise BankError(
-                    f"{bank}: {kind} needs {categories} categories of {size}, has {counts}"
+                    f"{bank}: {kind} needs {categories} categories of {size}, has {counts}",
+                    code="unbalanced-bank",
                 )
         file = bank / "actions.yaml"
         for kind, groups in GROUP_SIZES.items():
             counts = _counts(a.group for a in self.actions.values() if a.kind == kind)
             if counts != groups:
-                raise BankError(f"{file}: {kind} actions must be {groups}, are {counts}")
+                raise BankError(
+                    f"{file}: {kind} actions must be {groups}, are {counts}", code="unbalanced-bank"
+                )
         for entity in self.entities.values():
             for other in entity.confusable:
                 if other not in self.entities or entity.name not in self.entities[other].confusable:
-                    raise BankError(f"{bank}: {entity.name}: confusable {other!r} is not mutual")
+                    raise BankError(
+                        f"{bank}: {entity.name}: confusable {other!r} is not mutual",
+                        code="bad-entry",
+                    )
         for action in self.actions.values():
             _check_action(action, self, file)
 
@@ -274,19 +282,28 @@ def _check_action(action: Action, taxonomy: Taxonomy, file: Path) -> None:
     categories = {e.row.category for e in kind_entities}
     names = {e.name for e in kind_entities} | {e.name.split(" ", 1)[-1] for e in kind_entities}
     if unknown := set(action.suits.categories) - categories:
-        raise BankError(f"{where}: suits.categories: unknown {sorted(unknown)}")
+        raise BankError(
+            f"{where}: suits.categories: unknown {sorted(unknown)}", code="unknown-reference"
+        )
     if unknown := set(action.suits.entities) - names:
-        raise BankError(f"{where}: suits.entities: unknown {sorted(unknown)}")
+        raise BankError(
+            f"{where}: suits.entities: unknown {sorted(unknown)}", code="unknown-reference"
+        )
     for other in action.contrast:
         partner = taxonomy.actions.get(other)
         if partner is None or action.id not in partner.contrast or partner.kind != action.kind:
-            raise BankError(f"{where}: contrast {other!r} is not a mutual action of its kind")
+            raise BankError(
+                f"{where}: contrast {other!r} is not a mutual action of its kind", code="bad-entry"
+            )
     if (action.pair is not None) != (action.group == "parallel"):
-        raise BankError(f"{where}: exactly the group `parallel` has a pair")
+        raise BankError(f"{where}: exactly the group `parallel` has a pair", code="bad-entry")
     if action.directed and (
         "{patient}" not in action.directed.active or "{agent}" not in action.directed.passive
     ):
-        raise BankError(f"{where}: directed: active names {{patient}}, passive names {{agent}}")
+        raise BankError(
+            f"{where}: directed: active names {{patient}}, passive names {{agent}}",
+            code="bad-entry",
+        )
 
 
 def _humans(occupation: Occupation) -> Iterable[TaxonomyEntity]:
@@ -304,7 +321,9 @@ def _humans(occupation: Occupation) -> Iterable[TaxonomyEntity]:
 
 def _thing(kind: EntityKind, thing: Thing, bank: Path) -> TaxonomyEntity:
     if thing.article != article(thing.name):
-        raise BankError(f"{bank}: {thing.name}: article {thing.article!r} does not fit")
+        raise BankError(
+            f"{bank}: {thing.name}: article {thing.article!r} does not fit", code="bad-entry"
+        )
     row = Entity(name=thing.name, kind=kind, category=thing.category, look=thing.look)
     return TaxonomyEntity(row, thing.plural, frozenset(thing.confusable), thing.size)
 

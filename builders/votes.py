@@ -34,7 +34,7 @@ def read_votes(bank: Path) -> dict[str, PairVote]:
     votes = read_by_name(path, PairVote, "pair")
     for vote in votes.values():
         if vote.people < 1:
-            raise BankError(f"{path}, {vote.pair}: people: nobody read it")
+            raise BankError(f"{path}, {vote.pair}: people: nobody read it", code="bad-entry")
     return votes
 
 

@@ -117,7 +117,7 @@ def drawn_groups(
         for drawing in drawings:
             entry = f"{FOLDER}/{file}.yaml"
             for fault in (*_group_faults(drawing, status, worlds), *drawing_faults(drawing)):
-                raise BankError(f"{entry}, {drawing.group}: {fault}")
+                raise BankError(f"{entry}, {drawing.group}: {fault}", code="bad-entry")
             found[drawing.group] = DrawnGroup(drawing, entry)
     return found
 

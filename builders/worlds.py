@@ -192,7 +192,10 @@ def draw_control(law: Law, scene: CounterfactualScene, controls: Mapping[str, La
     """
     fitting = [name for name, c in controls.items() if not list(control_faults(law, scene, c))]
     if not fitting:
-        raise BankError(f"controls.yaml: no law fits {scene.id}; add one of another discipline")
+        raise BankError(
+            f"controls.yaml: no law fits {scene.id}; add one of another discipline",
+            code="too-few-items",
+        )
     return min(fitting, key=lambda name: hashlib.sha256(f"{scene.id}/{name}".encode()).digest())
 
 

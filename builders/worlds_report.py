@@ -106,7 +106,9 @@ def read_controls(bank: Path, laws: Mapping[str, list[Law]]) -> dict[str, Law]:
             read_entries(path, ControlLaw), (law for some in laws.values() for law in some)
         )
     except KeyError as error:
-        raise BankError(f"{path}: law {error} is in no file of counterfactual/") from None
+        raise BankError(
+            f"{path}: law {error} is in no file of counterfactual/", code="unknown-reference"
+        ) from None
 
 
 def worlds_files(bank: Path, stems: tuple[str, ...] = ()) -> list[WorldsFile]:
@@ -116,7 +118,9 @@ def worlds_files(bank: Path, stems: tuple[str, ...] = ()) -> list[WorldsFile]:
     """
     laws = read_laws(bank)
     if unknown := set(stems) - set(laws):
-        raise UsageError(f"no file {sorted(unknown)[0]!r}: choose from {', '.join(laws)}")
+        raise UsageError(
+            f"no file {sorted(unknown)[0]!r}: choose from {', '.join(laws)}", code="unknown-name"
+        )
     controls = read_controls(bank, laws)
     files = []
     for stem, some in laws.items():
@@ -132,7 +136,9 @@ def worlds_files(bank: Path, stems: tuple[str, ...] = ()) -> list[WorldsFile]:
         files.append(file)
     for path in sorted((bank / FOLDER).glob("*.yaml")):
         if path.stem not in laws:
-            raise BankError(f"{path}: no file counterfactual/{path.name}; rename it")
+            raise BankError(
+                f"{path}: no file counterfactual/{path.name}; rename it", code="no-such-file"
+            )
     return files
 
 
@@ -191,9 +197,9 @@ def _read(file: WorldsFile, path: Path, controls: Mapping[str, Law]) -> Iterator
     try:
         items = read_yaml(path)
     except DataError as error:
-        raise BankError(str(error)) from None
+        raise BankError(str(error), code=error.code) from None
     if not isinstance(items, list):
-        raise BankError(f"{path}: a bank file is a list of entries")
+        raise BankError(f"{path}: a bank file is a list of entries", code="wrong-type")
     for number, item in enumerate(items, 1):
         group = str(item.get("id", "")) if isinstance(item, dict) else ""
         try:

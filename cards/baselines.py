@@ -41,11 +41,14 @@ def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
         if not publication.changes:
             raise UsageError(
                 f"{folder} is not published: push it with `counterprior publish`, and give the "
-                f"folder as downloaded from the Hub"
+                f"folder as downloaded from the Hub",
+                code="not-published",
             )
         complete = [run for run in publication.runs if run.limit is None]
         if not complete:
-            raise UsageError(f"{folder}: all its runs are of samples (--limit): run all rows")
+            raise UsageError(
+                f"{folder}: all its runs are of samples (--limit): run all rows", code="sampled-run"
+            )
         found += [
             Baseline(
                 config=run.suite,
@@ -72,8 +75,11 @@ def of_rows(baselines: Sequence[Baseline], digests: Mapping[str, str]) -> list[B
         if one.rows_sha256 != digests[one.config]:
             raise ReleaseError(
                 f"{one.study}: {one.generator} ran other rows of {one.config} than this build has: "
-                f"run it again on this build"
+                f"run it again on this build",
+                code="different-rows",
             )
     if baselines and not kept:
-        raise ReleaseError(f"{baselines[0].study} has no run of a config of this build")
+        raise ReleaseError(
+            f"{baselines[0].study} has no run of a config of this build", code="nothing-to-do"
+        )
     return kept

@@ -101,7 +101,7 @@ class PublicationContent:
     def newest(self, folder: Path) -> Change:
         changes = read_publication(folder).changes
         if not changes:
-            raise ReleaseError(f"{folder / PUBLICATION}: has no version yet")
+            raise ReleaseError(f"{folder / PUBLICATION}: has no version yet", code="missing-field")
         return changes[0]
 
     def demanded(self, published: Path, folder: Path) -> Bump:

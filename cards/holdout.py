@@ -54,7 +54,10 @@ def _read_part(root: Path, private: bool) -> Manifest:
     manifest = read_manifest(root)
     if manifest.holdout is None or manifest.private != private:
         wanted = "private" if private else "public"
-        raise ReleaseError(f"{root} is not the {wanted} part of a release built with --holdout")
+        raise ReleaseError(
+            f"{root} is not the {wanted} part of a release built with --holdout",
+            code="not-a-release",
+        )
     return manifest
 
 
@@ -78,7 +81,9 @@ def _rows(root: Path, manifest: Manifest) -> RowsById:
             for config in manifest.configs
         }
     except (KeyError, ValueError) as error:
-        raise ReleaseError(f"{root}: run `counterprior validate` on it first ({error})") from None
+        raise ReleaseError(
+            f"{root}: run `counterprior validate` on it first ({error})", code="not-validated"
+        ) from None
 
 
 def _overlaps(public: RowsById, private: RowsById, root: Path) -> Iterator[Problem]:

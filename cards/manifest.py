@@ -272,8 +272,11 @@ def read_manifest(root: Path) -> Manifest:
         data: Any = json.loads(path.read_text(encoding="utf-8"))
         return Manifest.model_validate(data)
     except FileNotFoundError:
-        raise ReleaseError(f"{path}: no such file; is {root} a release made by `build`?") from None
+        raise ReleaseError(
+            f"{path}: no such file; is {root} a release made by `build`?", code="no-such-file"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise ReleaseError(
-            f"{path}: not a manifest of this version ({error}); build the release again"
+            f"{path}: not a manifest of this version ({error}); build the release again",
+            code="another-version",
         ) from None

@@ -50,16 +50,16 @@ class Benchmark:
             folder = Path(temporary) / "eval"
             if EVAL not in repository.download(commit, folder, only=[EVAL]):
                 raise HubError(
-                    "not-a-benchmark",
                     f"{repository.name}@{revision} has no {EVAL}, so the Hub knows no task of it: "
                     f"give the benchmark's release with --dataset",
+                    code="not-a-benchmark",
                 )
             try:
                 tasks = yaml.safe_load((folder / EVAL).read_text("utf-8"))["tasks"]
                 listed = frozenset(str(task["id"]) for task in tasks)
             except (yaml.YAMLError, LookupError, TypeError, UnicodeDecodeError):
                 raise HubError(
-                    "not-a-benchmark", f"{repository.name}@{revision}: {EVAL} lists no tasks"
+                    f"{repository.name}@{revision}: {EVAL} lists no tasks", code="not-a-benchmark"
                 ) from None
         return cls(repository, commit, listed)
 
@@ -82,38 +82,42 @@ def check_results(files: Mapping[str, str], benchmark: Benchmark) -> None:
     files: path in the model's repository -> YAML.
     """
     for path, text in files.items():
-        for problem in _problems(path, text, benchmark):
-            raise HubError("not-a-benchmark" if "task" in problem else "hub-refuses", problem)
+        for code, problem in _problems(path, text, benchmark):
+            raise HubError(problem, code=code)
     if not files:
-        raise HubError("hub-refuses", "no run has a defined headline score: nothing to open")
+        raise HubError("no run has a defined headline score: nothing to open", code="hub-refuses")
 
 
-def _problems(path: str, text: str, benchmark: Benchmark) -> list[str]:
+def _problems(path: str, text: str, benchmark: Benchmark) -> list[tuple[str, str]]:
+    """The code and the text of each problem."""
     from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
 
     name = benchmark.repository.name
     found = []
     if not re.fullmatch(rf"{re.escape(FOLDER)}[\w.-]+\.yaml", path):
-        found.append(f"{path}: is not directly in {FOLDER}")
+        found.append(("hub-refuses", f"{path}: is not directly in {FOLDER}"))
     written: Any = yaml.safe_load(text)
     try:
         entries = parse_eval_result_entries(written)
     except (LookupError, TypeError, AttributeError, ValueError):
-        return [f"{path}: holds no results in the Hub's form"]
+        return [("hub-refuses", f"{path}: holds no results in the Hub's form")]
     if not entries or eval_result_entries_to_yaml(entries) != written:
-        return [f"{path}: has fields that the Hub's form doesn't"]
+        return [("hub-refuses", f"{path}: has fields that the Hub's form doesn't")]
     for entry in entries:
         value, notes = entry.value, entry.notes or ""
         if (entry.dataset_id, entry.dataset_revision) != (name, benchmark.commit):
             told = f"{entry.dataset_id}@{entry.dataset_revision}"
-            found.append(f"{path}: is of {told}, not of {name}@{benchmark.commit}")
+            problem = f"{path}: is of {told}, not of {name}@{benchmark.commit}"
+            found.append(("hub-refuses", problem))
         if entry.task_id not in benchmark.tasks:
             tasks = some(sorted(benchmark.tasks))
-            found.append(f"{path}: {name} has no task {entry.task_id!r}: it has {tasks}")
+            problem = f"{path}: {name} has no task {entry.task_id!r}: it has {tasks}"
+            found.append(("not-a-benchmark", problem))
         if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
-            found.append(f"{path}: the value is {value!r}, no number")
+            problem = f"{path}: the value is {value!r}, not a number"
+            found.append(("hub-refuses", problem))
         if not (n := re.search(r"(?:^|; )n = (\d+)(?:;|$)", notes)) or int(n[1]) < 1:
-            found.append(f"{path}: the notes give no n")
+            found.append(("hub-refuses", f"{path}: the notes do not give n"))
     return found
 
 
@@ -134,9 +138,9 @@ def open_pull_request(
         head = model.head()
         if head is None:
             raise HubError(
-                "no-repository",
                 f"the model {model.name} does not exist, or your token can't see it: say with "
                 f"--model-id which model these results are of",
+                code="no-repository",
             )
         if _holds(model.tree(head.commit), files, Path(temporary)):
             return PullRequest(model.name, f"{model.api.endpoint}/{model.name}", False)

@@ -68,7 +68,9 @@ def _create(plan: Plan) -> str:
     repository.create(plan.private)
     head = repository.head()
     if head is None or head.private != plan.private or repository.tree(head.commit):
-        raise HubError("head-moved", f"somebody else just created {repository.name}; push again")
+        raise HubError(
+            f"somebody else just created {repository.name}; push again", code="head-moved"
+        )
     return head.commit
 
 
@@ -79,9 +81,9 @@ def _check_secrecy(plan: Plan) -> None:
     head = plan.repository.head()
     if head is None or not head.private:
         raise HubError(
-            "visibility",
             f"{plan.repository.name} was made public meanwhile: make it private or gated in its "
             f"settings, look at what it shows, and push again",
+            code="visibility",
         )
 
 
@@ -102,7 +104,7 @@ def _commit(plan: Plan, parent: str) -> str:
         if now != parent:
             if not differing(repository.tree(now), plan.folder):
                 return now
-            raise HubError("head-moved", _what_moved(repository, parent, now)) from failed
+            raise HubError(_what_moved(repository, parent, now), code="head-moved") from failed
         if wait is None:
             raise repository.named(failed) from failed
         time.sleep(wait)
@@ -132,7 +134,7 @@ def _send(plan: Plan, parent: str) -> str:
 def _refused(repository: Repository, error: Exception) -> Exception:
     """The error as a HubError; huggingface_hub reports a faulty card as a ValueError."""
     if isinstance(error, ValueError) and not status_of(error):
-        return HubError("hub-refuses", f"{repository.name}: {hide_secrets(str(error))}")
+        return HubError(f"{repository.name}: {hide_secrets(str(error))}", code="hub-refuses")
     return repository.named(error)
 
 
@@ -182,7 +184,7 @@ def _check(plan: Plan, commit: str, verify: Verify) -> None:
             f". Or go back: `hf download {name} --repo-type dataset --revision v{plan.last} "
             f"--local-dir last`, then `hf upload {name} last . --repo-type dataset --delete '*'`"
         )
-    raise HubError("verification-failed", message)
+    raise HubError(message, code="verification-failed")
 
 
 def verify_cold(repository: Repository, commit: str) -> list[str]:
@@ -207,9 +209,9 @@ def verify_cold(repository: Repository, commit: str) -> list[str]:
     except ValueError:
         lines = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise HubError(
-            "hub-unreachable",
             f"{repository.name}@{commit} was pushed but could not be verified ({lines[0]}), so it "
             f"has no tag yet: run the same command again to resume",
+            code="hub-unreachable",
         ) from None
     return [str(Problem(**problem)) for problem in report["problems"]]
 
@@ -238,9 +240,9 @@ def _tag(plan: Plan, commit: str) -> None:
             return
         if target:
             raise HubError(
-                "version-reused",
                 f"somebody else tagged {target[:12]} as {plan.tag} meanwhile, with other content; "
                 f"tags never move: push a new version",
+                code="version-reused",
             ) from failed
         if wait is None:
             break

@@ -29,13 +29,13 @@ def check_report(report: ReleaseReport) -> None:
     folder = report.checked
     canary = [problem for problem in report.problems if "canary" in str(problem).lower()]
     if canary:
-        raise HubError("canary", f"{folder}: {some(canary)}; fix the bank and build again")
+        raise HubError(f"{folder}: {some(canary)}; fix the bank and build again", code="canary")
     if report.problems:
         message = f"{folder}: {some(report.problems)}; fix the bank and build again"
-        raise HubError("invalid-folder", message)
+        raise HubError(message, code="invalid-folder")
     if report.notes:
         raise HubError(
-            "invalid-folder", f"{folder} could not be fully checked: {some(report.notes)}"
+            f"{folder} could not be fully checked: {some(report.notes)}", code="invalid-folder"
         )
 
 
@@ -47,9 +47,9 @@ def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
     last, new = (Version.parse(read_manifest(root).version) for root in (published, stamped))
     if not allowed or new.bump_from(last) != "MAJOR":
         raise HubError(
-            "dropped-file",
             f"{last} has {some(dropped)}, {new} does not: build all configs, or drop the files on "
             f"purpose with --allow-drop and --version {last.next('MAJOR')} or higher",
+            code="dropped-file",
         )
 
 
@@ -72,8 +72,8 @@ def check_licenses(published: Path, stamped: Path, found: ReleaseDiff) -> None:
         changed.append("the text of LICENSE")
     if changed:
         raise HubError(
-            "license-change",
             f"{some(changed)}; if that is intended and permitted, add --allow-license-change",
+            code="license-change",
         )
 
 
@@ -93,11 +93,11 @@ def pushed_since(repository: Repository, head: str, tree: Tree, base: str) -> bo
     others = [repr(commit.title) for commit in since if not _is_pushed(commit)]
     if others:
         raise HubError(
-            "foreign-head",
             f"main of {repository.name} is at {head[:12]}, ahead of the last release "
             f"({base[:12] or 'there is none'}) by {some(others)}. Take those changes into the bank "
             f"or drop them; restore the files of the last release on main (`hf download`, then "
             f"`hf upload --delete '*'`); and push again",
+            code="foreign-head",
         )
     return True
 

@@ -147,7 +147,9 @@ def planned(
     version = None if settings.version is None else Version.parse(settings.version)
     _check_date(settings.date)
     if get_token() is None and not settings.dry_run:
-        raise HubError("no-token", "set HF_TOKEN to a token with write access or `hf auth login`")
+        raise HubError(
+            "set HF_TOKEN to a token with write access or `hf auth login`", code="no-token"
+        )
     work = folder.with_name(f".{folder.name}.push")
     with folder_lock(folder):
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
@@ -171,7 +173,7 @@ def _check_date(day: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise UsageError(f"date {day!r} is not of the form 2026-11-21")
+        raise UsageError(f"date {day!r} is not of the form 2026-11-21", code="bad-option")
 
 
 class _Planner:
@@ -191,7 +193,8 @@ class _Planner:
         """The plan; `version` is the one that was asked for."""
         if self.content.is_secret(self.folder) and not self.settings.private:
             raise HubError(
-                "visibility", f"{self.folder} is a hold-out and must stay secret: add --private"
+                f"{self.folder} is a hold-out and must stay secret: add --private",
+                code="visibility",
             )
         head = self.repository.head()
         if head is None:
@@ -199,9 +202,9 @@ class _Planner:
             return self._onto_nothing()
         if self.settings.private and not head.private:
             raise HubError(
-                "visibility",
                 f"{self.repository.name} is public, but --private was given: choose another "
                 f"repository, or first make this one private or gated in its settings",
+                code="visibility",
             )
         tags = self.repository.tags()
         last = latest(tags, below=version)
@@ -231,9 +234,9 @@ class _Planner:
         demanded = self.content.demanded(published, self.folder)
         if demanded == "MAJOR":
             raise HubError(
-                "version-too-small",
                 f"something that {last} published is edited or gone; if that is intended, say "
                 f"--version {last.next(demanded)}",
+                code="version-too-small",
             )
         return last if demanded == "NONE" else last.next(demanded)
 
@@ -241,9 +244,9 @@ class _Planner:
         """The plan for a repository that does not exist."""
         if not self.settings.create:
             raise HubError(
-                "no-repository",
                 f"{self.repository.name} does not exist, or your token can't see it: make it with "
                 f"--create (and --private for members only)",
+                code="no-repository",
             )
         self._stamp("", None)
         nothing = Head("", self.settings.private)
@@ -255,9 +258,9 @@ class _Planner:
         tree = self.repository.tree(released.commit)
         if wrong := differing(tree, stamped):
             raise HubError(
-                "version-reused",
                 f"{self.version.tag} is already released with other content ({some(wrong)}), and "
                 f"tags never move: push a new version",
+                code="version-reused",
             )
         last = self.content.newest(published).version if published else ""
         demanded = self.content.demanded(published, stamped) if published else "NONE"
@@ -303,9 +306,9 @@ class _Planner:
         operations = _operations(tree, stamped)
         if len(operations) > MOST_OPERATIONS:
             raise HubError(
-                "too-many-files",
                 f"{len(operations)} files would change, one commit may touch {MOST_OPERATIONS}: "
                 f"release fewer configs at a time",
+                code="too-many-files",
             )
         change = self.content.newest(stamped)
         return Plan(

@@ -185,29 +185,32 @@ class Repository:
         )
 
         if isinstance(error, HFValidationError):
-            return UsageError(f"{self.name!r} is neither a folder nor a repository NAMESPACE/NAME")
+            return UsageError(
+                f"{self.name!r} is neither a folder nor a repository NAMESPACE/NAME",
+                code="no-such-file",
+            )
 
         if isinstance(error, OfflineModeIsEnabled):
             return HubError(
-                "hub-unreachable", "HF_HUB_OFFLINE forbids requests; unset the variable"
+                "HF_HUB_OFFLINE forbids requests; unset the variable", code="hub-unreachable"
             )
         if isinstance(error, _Damaged):
-            return HubError("damaged-file", str(error))
+            return HubError(str(error), code="damaged-file")
         if is_passing(error):
             return HubError(
-                "hub-unreachable",
                 f"{len(self.waits) + 1} attempts failed, the last with {_told(error)}; nothing is "
                 f"lost: run the same command again later",
+                code="hub-unreachable",
             )
         if isinstance(error, RevisionNotFoundError):
             return HubError(
-                "no-revision", f"{self.name} has no such revision; give a tag or commit"
+                f"{self.name} has no such revision; give a tag or commit", code="no-revision"
             )
         if isinstance(error, RepositoryNotFoundError):
             return HubError(
-                "no-repository",
                 f"{self.name} does not exist, or your token can't see it: check the name and "
                 f"`hf auth whoami`",
+                code="no-repository",
             )
         cause = _cause(error)
         if isinstance(cause, HfHubHTTPError):
@@ -216,7 +219,7 @@ class Repository:
                 cause.response.status_code,
                 "for 401 and 403, use a token with write access (HF_TOKEN, or `hf auth login`)",
             )
-            return HubError("hub-refuses", f"{self.name}: {what}{_told(cause)}; {remedy}")
+            return HubError(f"{self.name}: {what}{_told(cause)}; {remedy}", code="hub-refuses")
         return error
 
     def head(self) -> Head | None:

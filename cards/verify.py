@@ -67,7 +67,9 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
     root = Path(settings.path_or_repo)
     if root.is_dir():
         if settings.revision is not None:
-            raise ReleaseError(f"{root} is a folder and has no revisions; leave out --revision")
+            raise ReleaseError(
+                f"{root} is a folder and has no revisions; leave out --revision", code="no-revision"
+            )
         refuse_pipes(root)
         if (root / PUBLICATION).is_file():
             report = check_publication(root)
@@ -78,7 +80,7 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
         loaded = _load_problems(manifest, str(root), None) if settings.load else ()
         return ReleaseReport(settings.path_or_repo, (*problems, *loaded), tuple(notes))
     if means_folder(settings.path_or_repo):
-        raise ReleaseError(no_release(settings.path_or_repo))
+        raise ReleaseError(no_release(settings.path_or_repo), code="no-such-file")
     repository = Repository(settings.path_or_repo)
     commit = repository.commit_of(settings.revision)
     name = f"{repository.name}@{commit}"
@@ -91,11 +93,13 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
             repository.download(commit, root)
             manifest = read_manifest(root)
         except HubError as error:
-            if error.reason != "damaged-file":
+            if error.code != "damaged-file":
                 raise
             return ReleaseReport(name, (Problem(repository.name, str(error)),))
         except ReleaseError as error:
-            raise ReleaseError(str(error).replace(str(root), name)) from None
+            raise ReleaseError(
+                str(error).replace(str(root), name), code="verification-failed"
+            ) from None
         problems, notes = integrity(root, manifest)
         problems += _address_problems(root, manifest, settings)
     if settings.load:

@@ -39,7 +39,10 @@ class Version:
     def parse(cls, text: str) -> Self:
         """Reads `1.0.0`. Raises UsageError for anything but three plain numbers."""
         if not (found := _NUMBERS.fullmatch(text)):
-            raise UsageError(f"version {text!r} is not of the form 1.0.0; drop any `v` or suffix")
+            raise UsageError(
+                f"version {text!r} is not of the form 1.0.0; drop any `v` or suffix",
+                code="bad-option",
+            )
         return cls(*map(int, found.groups()))
 
     @classmethod
@@ -90,9 +93,9 @@ def check_above(version: Version, tags: Iterable[str]) -> None:
     last = latest(tags)
     if last is not None and version <= last:
         raise HubError(
-            "version-not-above",
             f"{version} is not above {last}, the last release; choose "
             f"--version {last.next('PATCH')} or higher",
+            code="version-not-above",
         )
 
 
@@ -101,7 +104,7 @@ def check_step(version: Version, last: Version, demanded: Bump) -> None:
     step = version.bump_from(last)
     if BUMPS.index(step) < BUMPS.index(demanded):
         raise HubError(
-            "version-too-small",
             f"the step from {last} to {version} is {step}, but the change is {demanded}: choose "
             f"--version {last.next(demanded)} or higher (`counterprior diff` shows which rows)",
+            code="version-too-small",
         )

@@ -39,12 +39,14 @@ def _check_ours(out: Path) -> None:
         ours = False
     if not ours:
         raise ReleaseError(
-            f"{out} is not empty and not a release: choose another --out or empty it"
+            f"{out} is not empty and not a release: choose another --out or empty it",
+            code="folder-not-empty",
         )
     if foreign := foreign_files(out):
         raise ReleaseError(
             f"{out} also holds {some(foreign)}, which no build wrote: move that elsewhere, or "
-            f"choose another --out"
+            f"choose another --out",
+            code="folder-not-empty",
         )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
-from ..errors import CounterpriorError
+from ..errors import GENERIC, CounterpriorError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,8 +92,7 @@ def failing() -> Iterator[None]:
 
 def _with_code(error: CounterpriorError) -> str:
     """The message, with the error's code in brackets where it has one of its own."""
-    generic = type(error).code == error.code
-    return str(error) if generic else f"{error} [{error.code}]"
+    return str(error) if error.code in GENERIC else f"{error} [{error.code}]"
 
 
 def print_note(text: str) -> None:
@@ -128,11 +127,12 @@ def _mendable(error: OSError) -> CounterpriorError | None:
     path, remedy = error.filename2 or error.filename, REMEDIES.get(error.errno or 0, "")
     reason = (error.strerror or "").lower()
     if path is None:
-        return CounterpriorError(reason, remedy) if error.errno in WITHOUT_FILE else None
+        error_without_file = CounterpriorError(reason, remedy, code="system-error")
+        return error_without_file if error.errno in WITHOUT_FILE else None
     file = Path(os.fsdecode(path))
     if error.errno == errno.ENOENT and _named(file):
         remedy = "check the path"
-    return CounterpriorError(f"{file}: {reason}", remedy) if remedy else None
+    return CounterpriorError(f"{file}: {reason}", remedy, code="system-error") if remedy else None
 
 
 def _unless_told(unraisable: Any) -> None:

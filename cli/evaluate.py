@@ -206,7 +206,9 @@ def _suite_and_rows(
     """Returns the suite and rows of a config, or of the user's own prompts. Raises UsageError
     unless exactly one of the two is named."""
     if bool(suite) == bool(prompts):
-        raise UsageError("nothing to generate", "pass either --suite or --prompts", code="one-of")
+        raise UsageError(
+            "nothing to generate", "pass either --suite or --prompts", code="missing-option"
+        )
     if prompts is None:
         return suite, rows
     from ..eval.suites.relations import own_prompts

@@ -76,7 +76,9 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
-        raise UsageError(f"--steps {text!r}: write whole numbers, as 1,2,3") from None
+        raise UsageError(
+            f"--steps {text!r}: write whole numbers, as 1,2,3", code="not-a-number"
+        ) from None
 
 
 def best_of(
@@ -169,12 +171,12 @@ def _tune(settings: TuneSettings, export: str, json: bool) -> None:
     from ..eval.studies.tuning import tune as train
 
     if export not in ("", "imagefolder"):
-        raise UsageError(f"--export {export!r}: write imagefolder")
+        raise UsageError(f"--export {export!r}: write imagefolder", code="unknown-name")
     if export:
         print_note(f"{export_images(settings):,} captioned images in {settings.out / 'train'}")
         return
     if not settings.model:
-        raise UsageError("which model? give --model")
+        raise UsageError("which model? give --model", code="missing-option")
     with progress_bar() as progress:
         found = train(settings, progress)
     print_tuned(found, json)

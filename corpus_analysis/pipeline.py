@@ -104,10 +104,14 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
     CorpusError if a stage can't continue.
     """
     if settings.stage not in STAGES:
-        raise UsageError(f"no stage {settings.stage!r}: choose from {', '.join(STAGES)}")
+        raise UsageError(
+            f"no stage {settings.stage!r}: choose from {', '.join(STAGES)}", code="unknown-name"
+        )
     last = settings.stage in ("layout", "all")
     if last and not settings.judge:
-        raise UsageError("--stage layout needs a judge, e.g. --judge boxes:instances.json")
+        raise UsageError(
+            "--stage layout needs a judge, e.g. --judge boxes:instances.json", code="missing-option"
+        )
     out = settings.mine.out
     if settings.mine.scale.shard is not None:
         return _run_part(settings, progress)
@@ -135,7 +139,10 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
 def _run_part(settings: CorpusSettings, progress: Progress) -> Finished:
     """Mines one part of a run beside processes that mine the others."""
     if settings.stage != "pairs":
-        raise UsageError("--shard mines pairs; run without it, after all shards, to go on")
+        raise UsageError(
+            "--shard mines pairs; run without it, after all shards, to go on",
+            code="conflicting-options",
+        )
     out = settings.mine.out
     log = out / shard_log(LOCK, settings.mine.scale.shard)
     with Lock(out / LOCK, str(out), shared=True), Lock(log, f"{out}, this shard"):
@@ -210,7 +217,10 @@ def read_pairs(out: Path) -> Iterator[dict[str, Any]]:
 
     shards = sorted((out / PAIRS).glob("*.parquet"))
     if not shards:
-        raise CorpusError(f"{out} holds no pairs; run `counterprior mine SOURCE --out {out}`")
+        raise CorpusError(
+            f"{out} holds no pairs; run `counterprior mine SOURCE --out {out}`",
+            code="stage-missing",
+        )
     for shard in shards:
         yield from pq.read_table(shard).to_pylist()
 

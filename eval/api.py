@@ -150,7 +150,9 @@ class Evaluated:
         chosen = [judged for judged in self._judged if name in judged.log.names]
         if len(chosen) != 1:
             what = "several judges are" if chosen else "no judge is"
-            raise UsageError(f"{what} {name!r}: choose from {', '.join(self.judges)}")
+            raise UsageError(
+                f"{what} {name!r}: choose from {', '.join(self.judges)}", code="unknown-name"
+            )
         settings = replace(self._settings, judges=(chosen[0].log.root.name,))
         return Evaluated(chosen, settings, self.spending, self._keep)
 
@@ -283,9 +285,13 @@ class _Temporary:
 
 def _check_sample(limit: int | None, seeds: int) -> None:
     if limit is not None and limit < 1:
-        raise UsageError(f"limit={limit}: give at least 1 row, or None for all")
+        raise UsageError(
+            f"limit={limit}: give at least 1 row, or None for all", code="out-of-range"
+        )
     if not 1 <= seeds <= SEEDS:
-        raise UsageError(f"seeds={seeds}: a row has {SEEDS} seeds, give 1 to {SEEDS}")
+        raise UsageError(
+            f"seeds={seeds}: a row has {SEEDS} seeds, give 1 to {SEEDS}", code="out-of-range"
+        )
 
 
 def _versions(identity: str | Mapping[str, str]) -> Mapping[str, str]:
@@ -293,7 +299,10 @@ def _versions(identity: str | Mapping[str, str]) -> Mapping[str, str]:
     if isinstance(identity, str):
         return dict.fromkeys(known, identity)
     if unknown := sorted(set(identity) - set(known)):
-        raise UsageError(f"identity: unknown key {unknown[0]!r}: choose from {', '.join(known)}")
+        raise UsageError(
+            f"identity: unknown key {unknown[0]!r}: choose from {', '.join(known)}",
+            code="unknown-name",
+        )
     return {name: identity.get(name, "") for name in known}
 
 
@@ -301,7 +310,7 @@ def _opened(judge: Any, version: str) -> list[str | Judge]:
     """Judges of a call: values opened, specs as they are, because paid ones need the run's cap."""
     given = list(judge) if isinstance(judge, (list, tuple)) else [judge]
     if not given:
-        raise UsageError("no judge: give at least one")
+        raise UsageError("no judge: give at least one", code="missing-option")
     opened = [one if isinstance(one, str) else as_judge(one, identity=version) for one in given]
     seen: list[str | dict[str, str]] = []
     for one in opened:
@@ -310,7 +319,8 @@ def _opened(judge: Any, version: str) -> list[str | Judge]:
             what = known if isinstance(known, str) else describe(known)
             raise UsageError(
                 f"two judges are {what}, so their verdicts would be mixed up; give functions "
-                f"other names, and objects another identity()"
+                f"other names, and objects another identity()",
+                code="duplicate-id",
             )
         seen.append(known)
     return opened

@@ -56,7 +56,9 @@ def probes_of(controls: Iterable[str]) -> tuple[str, ...]:
     """
     wanted = set(controls)
     if unknown := sorted(wanted - set(CONTROLS)):
-        raise UsageError(f"no probe {unknown[0]!r}: choose from {', '.join(CONTROLS)}")
+        raise UsageError(
+            f"no probe {unknown[0]!r}: choose from {', '.join(CONTROLS)}", code="unknown-name"
+        )
     return tuple(p for p in PROBES if all(c in wanted for c in CONTROLS if c in p.split("_")))
 
 
@@ -137,8 +139,10 @@ class GeneratorError(RunFailed):
         message: str,
         status: Literal["refused", "error"] = "error",
         lost_attempts: int = 0,
+        *,
+        code: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, code=code)
         self.status = status
         """`refused` where the model declined: it is not asked again."""
         self.lost_attempts = lost_attempts

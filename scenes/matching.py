@@ -80,7 +80,10 @@ class SearchedImage:
     def __init__(self, image: Image.Image) -> None:
         """Raises DataError for an image whose shape is not the renderer's."""
         if abs(image.width * HEIGHT - image.height * WIDTH) > WIDTH * HEIGHT / 50:
-            raise DataError(f"the image is {image.size}, rendered ones are {WIDTH} x {HEIGHT}")
+            raise DataError(
+                f"the image is {image.size}, rendered ones are {WIDTH} x {HEIGHT}",
+                code="wrong-size",
+            )
         small = image.convert("RGB").resize(_SHAPE[::-1], Image.Resampling.BOX)
         self._pixels = np.asarray(small, dtype=np.float32) / 255
         self._transform()

@@ -69,12 +69,15 @@ class Scene:
             figures = tuple(Figure(**figure) for figure in data["figures"])
             return cls(figures, data["background"], tuple(data["faults"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"not a scene of the renderer: {error}") from None
+            raise DataError(f"not a scene of the renderer: {error}", code="no-scene") from None
 
     @classmethod
     def of(cls, image: Image) -> Scene:
         """The scene in a rendered image's metadata. Raises DataError where there is none."""
         text = image.info.get("scene")
         if not isinstance(text, str):
-            raise DataError("the image holds no scene: only the renderer (`render:`) writes one")
+            raise DataError(
+                "the image holds no scene: only the renderer (`render:`) writes one",
+                code="no-scene",
+            )
         return cls.from_json(text)

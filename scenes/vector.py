@@ -86,7 +86,10 @@ class VectorShape(Struct):
         """Which of `KINDS` it is. Raises ShapeError unless it is exactly one."""
         given = [name for name in KINDS if getattr(self, name)]
         if len(given) != 1:
-            raise ShapeError(f"a shape is one of {', '.join(KINDS)}, not {given or 'nothing'}")
+            raise ShapeError(
+                f"a shape is one of {', '.join(KINDS)}, not {given or 'nothing'}",
+                code="unknown-name",
+            )
         return given[0]
 
 
@@ -215,7 +218,9 @@ def color(name: str) -> tuple[int, ...]:
     try:
         return ImageColor.getrgb(name)[:3]
     except ValueError:
-        raise ShapeError(f"no color {name!r}: use a CSS name or #rrggbb") from None
+        raise ShapeError(
+            f"no color {name!r}: use a CSS name or #rrggbb", code="unknown-name"
+        ) from None
 
 
 def _shaded(back: Image.Image, things: Image.Image, rng: random.Random) -> Image.Image:
@@ -316,7 +321,9 @@ class _Pen:
         try:
             art = sprite(shape.sprite)
         except KeyError:
-            raise ShapeError(f"no sprite {shape.sprite!r} in the atlas") from None
+            raise ShapeError(
+                f"no sprite {shape.sprite!r} in the atlas", code="unknown-name"
+            ) from None
         if turned and self._turn.mirrored:
             art = ImageOps.mirror(art)
         if turned and self._turn.upside:
@@ -379,7 +386,7 @@ def outline(shape: VectorShape) -> list[Point]:
             return _smooth(shape.curve, closed=bool(shape.fill))
         case "path":
             return list(_path(shape.path))
-    raise ShapeError(f"a {shape.kind} has no outline")
+    raise ShapeError(f"a {shape.kind} has no outline", code="unsupported")
 
 
 def _round(box: Extent, start: float, end: float) -> Iterator[Point]:
@@ -431,7 +438,9 @@ def _path(text: str) -> Iterator[Point]:
         except ValueError:
             given = []
         if count is None or len(given) != count:
-            raise ShapeError(f"path {text!r}: {command!r} is no command with its numbers")
+            raise ShapeError(
+                f"path {text!r}: {command!r} is no command with its numbers", code="bad-value"
+            )
         place += count
         if command == "Z":
             yield start

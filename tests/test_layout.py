@@ -8,7 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from refusals import codes_of
+
 import counterprior
+from counterprior.errors import CODES, CounterpriorError
 from counterprior.eval.captioners import CAPTIONERS, PAID_CAPTIONERS
 from counterprior.eval.detectors import DETECTORS
 from counterprior.eval.generators import GENERATORS
@@ -245,6 +248,37 @@ def test_short_names_stay_free_for_others(tmp_path: Path) -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert out.stdout.strip() == "[]", out.stdout + out.stderr
+
+
+def error_types() -> set[str]:
+    """Names of the errors that a user can mend, all modules imported or not."""
+    bases = {
+        node.name: {getattr(base, "id", "") for base in node.bases}
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    types = {CounterpriorError.__name__}
+    while more := {name for name, above in bases.items() if above & types} - types:
+        types |= more
+    return types
+
+
+def test_every_error_has_a_listed_code() -> None:
+    types, used, without = error_types(), set(), []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in types:
+                used |= codes_of(node)
+                if not any(keyword.arg == "code" for keyword in node.keywords):
+                    without.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not without, "give these errors one of the codes in errors.py, by code="
+    assert used <= CODES.keys(), "use a code that is listed in errors.py, or list the new one"
+
+
+def test_every_listed_code_is_used() -> None:
+    texts = "".join(path.read_text() for path in modules() if path.name != "errors.py")
+    assert [code for code in CODES if f'"{code}"' not in texts] == []
 
 
 def test_root_holds_no_stray_module() -> None:

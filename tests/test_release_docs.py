@@ -1,5 +1,6 @@
 """docs/release.md is run: its commands here and on a loopback Hub, its Python, its table."""
 
+import ast
 import re
 import shlex
 import shutil
@@ -7,14 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from loopback_hub import LoopbackHub
+from refusals import codes_of
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.holdout import MAKE_SALT
-from counterprior.cards.errors import Reason
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "release.md").read_text()
@@ -96,4 +96,9 @@ def test_the_commands_and_the_python_run_on_a_hub(
 
 def test_every_refusal_is_explained() -> None:
     told = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| [^|]+ \|$", TEXT, re.MULTILINE)
-    assert sorted(told) == sorted(get_args(Reason))
+    refusals = set()
+    for file in (ROOT / "cards").glob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "HubError":
+                refusals |= codes_of(call)
+    assert sorted(told) == sorted(refusals)

@@ -48,5 +48,8 @@ def open_backend(text: str) -> ChatBackend:
     """
     spec = Spec.parse(text)
     if spec.kind not in BACKENDS:
-        raise UsageError(f"no backend {spec.kind!r}: choose from {', '.join(sorted(BACKENDS))}")
+        raise UsageError(
+            f"no backend {spec.kind!r}: choose from {', '.join(sorted(BACKENDS))}",
+            code="unknown-name",
+        )
     return BACKENDS[spec.kind](spec)

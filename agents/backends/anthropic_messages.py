@@ -50,10 +50,13 @@ class AnthropicMessages:
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """Raises UsageError for what this API lacks: log probabilities, very long answers."""
         if request.top_logprobs:
-            raise UsageError("anthropic: returns no log probabilities; don't ask for them")
+            raise UsageError(
+                "anthropic: returns no log probabilities; don't ask for them", code="unsupported"
+            )
         if self._wire.settings.bound(request) > LONGEST:
             raise UsageError(
-                f"anthropic: an answer has at most {LONGEST} tokens; add ?max_tokens={LONGEST}"
+                f"anthropic: an answer has at most {LONGEST} tokens; add ?max_tokens={LONGEST}",
+                code="out-of-range",
             )
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.
         create = self._wire.client.messages.with_raw_response.create

@@ -91,16 +91,24 @@ class HttpSettings:
         """
         model, _, base_url = spec.argument.partition("@")
         if not model:
-            raise UsageError(f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL")
+            raise UsageError(
+                f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL", code="missing-option"
+            )
         if unknown := set(spec.options) - {*_OPTIONS}:
-            raise UsageError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+            raise UsageError(
+                f"{spec.kind}: no option {sorted(unknown)[0]!r}", code="unknown-option"
+            )
         try:
             number = {name: float(value) for name, value in spec.options.items()}
         except ValueError:
-            raise UsageError(f"{spec.kind}: {', '.join(_OPTIONS)} are numbers") from None
+            raise UsageError(
+                f"{spec.kind}: {', '.join(_OPTIONS)} are numbers", code="not-a-number"
+            ) from None
         for name, least in _OPTIONS.items():
             if number.get(name, least) < least:
-                raise UsageError(f"{spec.kind}: {name} must be {least:g} or more")
+                raise UsageError(
+                    f"{spec.kind}: {name} must be {least:g} or more", code="out-of-range"
+                )
         most = number.get("max_tokens")
         return cls(
             model=model,
@@ -222,7 +230,9 @@ class Wire(Generic[C]):
             )
         if status in UNUSABLE or (status >= 500 and status not in UNLISTED):
             where = server(str(self.client.base_url))
-            raise BackendError(f"{where}: HTTP {status}: {hide(text, self.key)[:SHOWN]}")
+            raise BackendError(
+                f"{where}: HTTP {status}: {hide(text, self.key)[:SHOWN]}", code="server-error"
+            )
 
     def _status(self, send: Callable[[], Any]) -> tuple[int, str]:
         """Status and text of the answer. Raises BackendError where there is none."""
@@ -230,7 +240,9 @@ class Wire(Generic[C]):
             send()
         except self.sdk.APIConnectionError as error:
             where = server(str(self.client.base_url))
-            raise BackendError(f"{where}: {self._no_answer(error)}; is the server up?") from None
+            raise BackendError(
+                f"{where}: {self._no_answer(error)}; is the server up?", code="server-unreachable"
+            ) from None
         except self.sdk.APIStatusError as error:
             return error.response.status_code, error.response.text
         return 200, ""
@@ -261,7 +273,9 @@ class Wire(Generic[C]):
         try:
             return self._sent(send)
         except TransientError as error:
-            raise BackendError(f"the batch may not have arrived: {error}") from None
+            raise BackendError(
+                f"the batch may not have arrived: {error}", code="server-unreachable"
+            ) from None
 
     def _asked(
         self, send: Callable[[], Any], read: Callable[[dict[str, Any]], R]
@@ -280,7 +294,9 @@ class Wire(Generic[C]):
         except self.sdk.APIConnectionError as error:
             raise self._no_answer(error) from None
         except self.sdk.APIStatusError as error:
-            raise BackendError(failed_status(error.response, self.key).text) from None
+            raise BackendError(
+                failed_status(error.response, self.key).text, code="server-error"
+            ) from None
 
     def _no_answer(self, error: Exception, billed: bool = False) -> TransientError:
         reason = hide(str(error.__cause__ or error), self.key)
@@ -293,7 +309,9 @@ def read_key(variable: str, base_url: str | None) -> str:
         return key
     if base_url:
         return NO_KEY_NEEDED
-    raise BackendError(f"set {variable} in the environment; keys are read from nowhere else")
+    raise BackendError(
+        f"set {variable} in the environment; keys are read from nowhere else", code="no-token"
+    )
 
 
 def unusable(reason: str) -> Completion:
@@ -356,7 +374,7 @@ def failed_status(response: httpx2.Response, key: str) -> Completion:
         lost = status in LOST_UPSTREAM
         raise TransientError(message, retry_after(response.headers), billed=lost)
     if status in UNUSABLE or status < 400:
-        raise BackendError(message)
+        raise BackendError(message, code="server-error")
     outcome: CallOutcome = "refused" if _error_code(text) in DECLINED else "error"
     return Completion(outcome, message, Usage(0, 0), {"status": status, "body": text})
 

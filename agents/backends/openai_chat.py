@@ -100,7 +100,9 @@ class OpenAIChat:
         found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
         if found.status == "failed":
             told = hide(str(found.errors), self._wire.key)
-            raise BatchFailedError(f"batch {batch} failed and was not billed: {told}")
+            raise BatchFailedError(
+                f"batch {batch} failed and was not billed: {told}", code="batch-failed"
+            )
         return found.status in ("completed", "expired", "cancelled")
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:

@@ -21,7 +21,7 @@ class ReplayBackend:
     def from_spec(cls, spec: Spec) -> ReplayBackend:
         """``replay:LEDGER[?role=ROLE]``."""
         if unknown := set(spec.options) - {"role"}:
-            raise UsageError(f"replay: no option {sorted(unknown)[0]!r}")
+            raise UsageError(f"replay: no option {sorted(unknown)[0]!r}", code="unknown-option")
         with Ledger(Path(spec.argument), read_only=True) as ledger:
             return cls.of(ledger, spec.options.get("role"))
 
@@ -36,7 +36,8 @@ class ReplayBackend:
         if len(found) != 1:
             who = f"role {role}" if role else "its calls"
             raise DataError(
-                f"{ledger.path}: {len(found)} models answered {who}; a replay needs exactly one"
+                f"{ledger.path}: {len(found)} models answered {who}; a replay needs exactly one",
+                code="several-models",
             )
         return cls(found[0])
 
@@ -49,5 +50,6 @@ class ReplayBackend:
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         raise NotRecordedError(
             f"the ledger doesn't hold this call of {request.role}, and a replay makes none: "
-            "continue with the backend that recorded it"
+            "continue with the backend that recorded it",
+            code="not-recorded",
         )

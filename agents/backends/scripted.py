@@ -36,14 +36,18 @@ class ScriptedBackend:
         try:
             rules = [(r["role"], list(r["contains"]), r["answer"]) for r in _read(path)]
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise DataError(f"{path}: no script of role, contains, answer ({error!r})") from None
+            raise DataError(
+                f"{path}: no script of role, contains, answer ({error!r})", code="bad-format"
+            ) from None
 
         def script(request: ChatRequest) -> str:
             asked = "\n".join(part for part in request.user if isinstance(part, str))
             for role, contains, answer in rules:
                 if role == request.role and all(text in asked for text in contains):
                     return answer if isinstance(answer, str) else json.dumps(answer)
-            raise BackendError(f"{path}: no line matches this request of {request.role}")
+            raise BackendError(
+                f"{path}: no line matches this request of {request.role}", code="not-recorded"
+            )
 
         return cls(script, path.stem)
 

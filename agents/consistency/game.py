@@ -113,9 +113,14 @@ class AnnotationGame:
         Raises UsageError if two of them are the same model.
         """
         if author.author == other.author:
-            raise UsageError("the game needs two models: name another one as --reviewer")
+            raise UsageError(
+                "the game needs two models: name another one as --reviewer", code="missing-option"
+            )
         if second is not None and second.author in (author.author, other.author):
-            raise UsageError("reviews are independent: name a third model as --second-reviewer")
+            raise UsageError(
+                "reviews are independent: name a third model as --second-reviewer",
+                code="missing-option",
+            )
         self._models = (author, other)
         self._reviewers = (other,) if second is None else (other, second)
         self._drawer = drawer

@@ -57,10 +57,14 @@ class ConstrainedLoop:
         self.settings = settings
         self.domains = tuple(sorted({*contract.domains, *settings.domains}))
         if not self.domains:
-            raise UsageError("the bank has no domain: name at least one with --domain")
+            raise UsageError(
+                "the bank has no domain: name at least one with --domain", code="missing-option"
+            )
         for domain in self.domains:
             if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*", domain):
-                raise UsageError(f"domain {domain!r}: use lower-case words joined by _")
+                raise UsageError(
+                    f"domain {domain!r}: use lower-case words joined by _", code="bad-option"
+                )
         self._base = {pair.id: pair for pair in contract.pairs}
         self._pairs = dict(self._base)
         self._taken = set(contract.ids)

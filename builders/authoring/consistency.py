@@ -100,10 +100,14 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     if not re.fullmatch(LICENSE, game.license):
         raise UsageError(
             f"{game.license!r} is no SPDX id: name the license of the images, e.g. "
-            "--license CC-BY-4.0; it says how they may be released"
+            "--license CC-BY-4.0; it says how they may be released",
+            code="bad-option",
         )
     if not game.drawer:
-        raise UsageError("name a --drawer that can draw what images show, e.g. diffusers:REPO")
+        raise UsageError(
+            "name a --drawer that can draw what images show, e.g. diffusers:REPO",
+            code="missing-option",
+        )
     generator: Generator = open_generator(game.drawer)
     if isinstance(generator, PaidByImage):
         generator = PaidGenerator(generator, opened.budget)

@@ -55,7 +55,10 @@ def author_constrained(
             asked = {r.id.partition("/")[0] for r in opened.ledger.records()}
             contract, loop = recorded(opened.ledger.inputs(RUN), contract, len(asked))
             if contract.pairs and base is None:
-                raise UsageError(f"{session.ledger}: extended a bank; name that bank as --base")
+                raise UsageError(
+                    f"{session.ledger}: extended a bank; name that bank as --base",
+                    code="another-run",
+                )
         opened.ledger.bind(RUN, inputs(contract, loop))
         recorded_calls = len(opened.ledger)
 

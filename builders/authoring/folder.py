@@ -89,18 +89,25 @@ def written_bank(base: Path | None, bank: Path, without: str) -> Iterator[Path]:
 def refuse(base: Path | None, bank: Path) -> None:
     """Raises BankError if writing `bank` would destroy something."""
     if base is not None and base.resolve() == bank.resolve():
-        raise BankError(f"{bank}: a run can't overwrite its own base; name another --bank")
+        raise BankError(
+            f"{bank}: a run can't overwrite its own base; name another --bank",
+            code="would-overwrite",
+        )
     if not bank.exists() or (bank.is_dir() and not any(bank.iterdir())):
         return
     if not (bank / MARKER).is_file():
-        raise BankError(f"{bank}: exists and is no written bank; name an empty folder as --bank")
+        raise BankError(
+            f"{bank}: exists and is no written bank; name an empty folder as --bank",
+            code="folder-not-empty",
+        )
     listed = json.loads((bank / MARKER).read_text(encoding="utf-8"))["files"]
     there = {path: _sha(bank / path) for path in _files(bank) if path != MARKER}
     changed = sorted(path for path in {*listed, *there} if listed.get(path) != there.get(path))
     if changed:
         raise BankError(
             f"{bank}: {changed[0]} was edited since it was written; keep this bank, use it as "
-            "--base, and name another --bank"
+            "--base, and name another --bank",
+            code="changed-file",
         )
 
 
@@ -124,7 +131,9 @@ def remove(file: Path, name: str) -> None:
     text = file.read_text(encoding="utf-8")
     found = _block(text, name)
     if found is None:
-        raise BankError(f"{file}: no entry {name} that starts with its id")
+        raise BankError(
+            f"{file}: no entry {name} that starts with its id", code="unknown-reference"
+        )
     text = (text[: found.start()] + text[found.end() :]).rstrip("\n") + "\n"
     if re.search(r"^- ", text, re.MULTILINE):
         write_whole(file, text)

@@ -52,7 +52,7 @@ def read_images(
             continue
         images.append(GivenImage(name, encode_png(upright)))
     if not images and not refused:
-        raise UsageError(f"{source}: holds no images")
+        raise UsageError(f"{source}: holds no images", code="nothing-to-do")
     return images, refused
 
 
@@ -69,10 +69,12 @@ def _rows(source: str) -> Iterator[tuple[str, bytes]]:
     try:
         data = datasets.load_dataset(name, split=split or "test")
     except Exception as error:  # the library raises a dozen kinds
-        raise UsageError(f"{source}: neither a folder nor a dataset ({error})") from None
+        raise UsageError(
+            f"{source}: neither a folder nor a dataset ({error})", code="no-such-file"
+        ) from None
     column = next((n for n, f in data.features.items() if isinstance(f, datasets.Image)), None)
     if column is None:
-        raise UsageError(f"{source}: has no image column")
+        raise UsageError(f"{source}: has no image column", code="missing-column")
     rows: Any = data.cast_column(column, datasets.Image(decode=False))
     for number, row in enumerate(rows):
         content = row[column]["bytes"] or Path(row[column]["path"]).read_bytes()
@@ -101,7 +103,10 @@ class CachedDrawer:
         if undrawn.exists():
             raise UndrawnError(undrawn.read_text(encoding="utf-8"))
         if self._generator is None:
-            raise DataError(f"{path}: a recorded drawing is missing; copy it from the run's folder")
+            raise DataError(
+                f"{path}: a recorded drawing is missing; copy it from the run's folder",
+                code="no-such-file",
+            )
         try:
             data = encode_png(draw(self._generator, ImageRequest(caption, seed)))
         except (GeneratorError, ValueError) as error:

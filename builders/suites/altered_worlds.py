@@ -38,7 +38,10 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
     entry = banks.worlds[scene.id]
     control = next((one for one in _laws(banks) if one.id == entry.control), None)
     if control is None:
-        raise BankError(f"worlds/{file}.yaml: {scene.id}: control: no law {entry.control!r}")
+        raise BankError(
+            f"worlds/{file}.yaml: {scene.id}: control: no law {entry.control!r}",
+            code="unknown-reference",
+        )
     texts = world_prompts(law, scene, entry, control)
     _, told = shortened(law, scene, entry.short)
     asked: dict[str, Any] = {

@@ -123,7 +123,8 @@ def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
     while len(chosen) < COUNTS["three_correctness"]:
         if not any(left.values()):
             raise BankError(
-                f"{banks.root}/sequences.yaml: gives only {len(chosen)} triples; add sequences"
+                f"{banks.root}/sequences.yaml: gives only {len(chosen)} triples; add sequences",
+                code="too-few-items",
             )
         for sequence in banks.sequences:
             if left[sequence.id] and len(chosen) < COUNTS["three_correctness"]:

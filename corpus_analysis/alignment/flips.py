@@ -92,7 +92,7 @@ def make_flips(
     no pair is left.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not empty; give another --out")
+        raise UsageError(f"{out} is not empty; give another --out", code="folder-not-empty")
     handed = read_handed()
     pairs = _read(mined)
     reasons = [excluded(pair, handed) for pair in pairs]
@@ -128,7 +128,8 @@ def _count(taken: Sequence[dict[str, Any]], dropped: Counter[str], mined: Path) 
             f"{reason} {dropped[reason]:,}" for reason in REASONS if dropped[reason]
         )
         raise CorpusError(
-            f"{mined}: no pair is left ({reasons or 'the run has none'}); nothing was written"
+            f"{mined}: no pair is left ({reasons or 'the run has none'}); nothing was written",
+            code="nothing-to-do",
         )
     return FlipSet(
         pairs=len(taken),
@@ -182,9 +183,13 @@ def read_handed(path: Path = FOLDER / "handed.yaml") -> dict[str, str]:
         entries = yaml.safe_load(path.read_text("utf-8"))
         found = {str(e["name"]): str(e["reason"]) for e in entries}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise OntologyError(f"{path}: not a list of names and reasons ({error})") from None
+        raise OntologyError(
+            f"{path}: not a list of names and reasons ({error})", code="bad-format"
+        ) from None
     if wrong := {r for r in found.values() if r not in ("text", "handed")}:
-        raise OntologyError(f"{path}: reason {sorted(wrong)[0]!r} is neither text nor handed")
+        raise OntologyError(
+            f"{path}: reason {sorted(wrong)[0]!r} is neither text nor handed", code="unknown-name"
+        )
     return found
 
 
@@ -193,7 +198,10 @@ def _read(mined: Path) -> list[dict[str, Any]]:
 
     folder = mined / DATASET / "pairs"
     if not folder.is_dir():
-        raise CorpusError(f"{mined} has no layout yet; run `counterprior mine … --stage layout`")
+        raise CorpusError(
+            f"{mined} has no layout yet; run `counterprior mine … --stage layout`",
+            code="stage-missing",
+        )
     rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
     return rows
 

@@ -51,7 +51,9 @@ class Ask:
 def asks(images: Sequence[TwoThings], wordings: Sequence[str]) -> list[Ask]:
     """Every image, found and mirrored, in every wording. Raises UsageError for an unknown one."""
     if unknown := sorted(set(wordings) - set(WORDINGS)):
-        raise UsageError(f"no wording {unknown[0]!r}: choose from {', '.join(WORDINGS)}")
+        raise UsageError(
+            f"no wording {unknown[0]!r}: choose from {', '.join(WORDINGS)}", code="unknown-name"
+        )
     return [
         Ask(things, wording, mirrored)
         for things in images

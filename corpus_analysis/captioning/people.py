@@ -44,7 +44,7 @@ def read_people(path: Path, ids: Mapping[str, str]) -> PeoplesCaptions:
     caption of these images, DataError for one that can't be read.
     """
     if not path.is_file():
-        raise UsageError(f"{path}: no such file of captions")
+        raise UsageError(f"{path}: no such file of captions", code="no-such-file")
     captions, others = [], 0
     for keys, text in _coco(path) if path.suffix == ".json" and _is_object(path) else _rows(path):
         image = next((ids[key] for key in keys if key in ids), None)
@@ -53,7 +53,10 @@ def read_people(path: Path, ids: Mapping[str, str]) -> PeoplesCaptions:
         else:
             captions.append(PersonsCaption(image, text))
     if not captions:
-        raise UsageError(f"{path}: none of its {others:,} captions is of one of these images")
+        raise UsageError(
+            f"{path}: none of its {others:,} captions is of one of these images",
+            code="nothing-to-do",
+        )
     return PeoplesCaptions(tuple(captions), others)
 
 
@@ -75,12 +78,16 @@ def _coco(path: Path) -> Iterator[tuple[list[str], str]]:
             yield [*names.get(number, ()), str(number)], str(entry["caption"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise DataError(f"{path}: not captions in COCO's format ({reason})") from None
+        raise DataError(
+            f"{path}: not captions in COCO's format ({reason})", code="bad-format"
+        ) from None
 
 
 def _rows(path: Path) -> Iterator[tuple[list[str], str]]:
     for number, row in read_rows(path):
         keys = [str(row[key]) for key in KEYS if row.get(key) not in (None, "")]
         if not keys or not isinstance(row.get("caption"), str):
-            raise DataError(f"{path}:{number}: a row needs `image` and `caption`")
+            raise DataError(
+                f"{path}:{number}: a row needs `image` and `caption`", code="missing-field"
+            )
         yield keys, row["caption"]

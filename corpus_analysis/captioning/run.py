@@ -168,14 +168,23 @@ def measure_captions(settings: CaptioningSettings, progress: Progress = silent) 
 def _images(settings: CaptioningSettings) -> Photographs:
     """Raises UsageError where nobody's captions are asked for, and where boxes are missing."""
     if not settings.captioners and settings.people is None:
-        raise UsageError("whose captions? name a --captioner, or a file of --people's captions")
+        raise UsageError(
+            "whose captions? name a --captioner, or a file of --people's captions",
+            code="missing-option",
+        )
     if settings.boxes is None:
         for option in ("images", "people"):
             if getattr(settings, option) is not None:
-                raise UsageError(f"--{option} needs --boxes: they say which thing stands left")
+                raise UsageError(
+                    f"--{option} needs --boxes: they say which thing stands left",
+                    code="missing-option",
+                )
         return Photographs(tuple(drawn(settings.scenes, settings.seed)), {}, {})
     if settings.captioners and settings.images is None:
-        raise UsageError("a captioner needs the photographs: name their folder with --images")
+        raise UsageError(
+            "a captioner needs the photographs: name their folder with --images",
+            code="missing-option",
+        )
     return photographs(settings.boxes, settings.images, settings.limit)
 
 
@@ -186,7 +195,7 @@ def _names(logs: Sequence[CaptionLog]) -> list[str]:
     """
     if len({log.root for log in logs}) < len(logs):
         twice = next(name for name, n in Counter(log.name for log in logs).items() if n > 1)
-        raise UsageError(f"captioner {twice} is named twice")
+        raise UsageError(f"captioner {twice} is named twice", code="duplicate-id")
     counts = Counter(log.name for log in logs)
     return [log.name if counts[log.name] == 1 else f"{log.name} ({log.root.name})" for log in logs]
 

@@ -126,7 +126,9 @@ def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> P
             ids |= dict.fromkeys((image.id, name, *image.names), image.id)
     if not found:
         why = ", ".join(f"{reason} {count:,}" for reason, count in skipped.items())
-        raise UsageError(f"{boxes}: no image shows two things side by side ({why})")
+        raise UsageError(
+            f"{boxes}: no image shows two things side by side ({why})", code="nothing-to-do"
+        )
     return Photographs(tuple(found), skipped, ids)
 
 
@@ -158,7 +160,10 @@ def _side_by_side(a: Box, b: Box) -> bool:
 
 def _show(path: Path | None) -> Image:
     if path is None:
-        raise UsageError("a captioner needs the photographs: name their folder with --images")
+        raise UsageError(
+            "a captioner needs the photographs: name their folder with --images",
+            code="missing-option",
+        )
     image = open_image(path)
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     return image

@@ -141,7 +141,9 @@ class Ontology:
             for noun in nouns:
                 for name, found in _entities(noun, category, kinds[noun.name]):
                     if name.name in entities:
-                        raise OntologyError(f"{folder}: {name.name!r} is defined twice")
+                        raise OntologyError(
+                            f"{folder}: {name.name!r} is defined twice", code="duplicate-id"
+                        )
                     entities[name.name] = name
                     _add(forms, found, name, f"{folder / category}.yaml")
         for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
@@ -152,7 +154,8 @@ class Ontology:
         for written, meant in _spellings(folder / SPELLINGS):
             if meant not in forms or written in forms:
                 raise OntologyError(
-                    f"{folder / SPELLINGS}: {written!r} is known, or {meant!r} is not"
+                    f"{folder / SPELLINGS}: {written!r} is known, or {meant!r} is not",
+                    code="bad-entry",
                 )
             for form in (written, plural(written)):
                 forms.setdefault(form, forms[meant])
@@ -196,9 +199,9 @@ def _read(path: Path) -> list[Noun]:
     try:
         items: Any = read_yaml(path)
     except (OSError, DataError) as error:
-        raise OntologyError(f"not a readable bank file: {error}") from None
+        raise OntologyError(f"not a readable bank file: {error}", code="unreadable-file") from None
     if not isinstance(items, list) or not items:
-        raise OntologyError(f"{path}: not a list of entries")
+        raise OntologyError(f"{path}: not a list of entries", code="wrong-type")
     nouns = []
     for number, item in enumerate(items, 1):
         try:
@@ -206,7 +209,9 @@ def _read(path: Path) -> list[Noun]:
             fields["is_"] = fields.pop("is", "")
             nouns.append(Noun.model_validate(fields))
         except (TypeError, ValueError) as error:
-            raise OntologyError(f"{path}, entry {number} ({item}): {error}") from None
+            raise OntologyError(
+                f"{path}, entry {number} ({item}): {error}", code="bad-entry"
+            ) from None
     return nouns
 
 
@@ -214,7 +219,9 @@ def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError) as error:
-        raise OntologyError(f"{path}: not a readable list of names ({error})") from None
+        raise OntologyError(
+            f"{path}: not a readable list of names ({error})", code="unreadable-file"
+        ) from None
 
 
 def _spellings(path: Path) -> Iterator[tuple[str, str]]:
@@ -222,7 +229,9 @@ def _spellings(path: Path) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(_lines(path), 1):
         written, equal, meant = line.partition(" = ")
         if not equal or not _is_form(written):
-            raise OntologyError(f"{path}, line {number}: {line!r} is not 'written = meant'")
+            raise OntologyError(
+                f"{path}, line {number}: {line!r} is not 'written = meant'", code="bad-entry"
+            )
         yield written, meant
 
 
@@ -236,7 +245,10 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
         at = above[name]
         while at:
             if at not in above or at in chain:
-                raise OntologyError(f"{path}, {name}: is {at!r}, which is missing or forms a cycle")
+                raise OntologyError(
+                    f"{path}, {name}: is {at!r}, which is missing or forms a cycle",
+                    code="unknown-reference",
+                )
             chain.append(at)
             at = above[at]
         found[name] = frozenset(chain)
@@ -268,10 +280,12 @@ def _add(
     for surface in surfaces:
         if not _is_form(surface):
             raise OntologyError(
-                f"{where}: {surface!r} must consist of lower-case letters and single spaces"
+                f"{where}: {surface!r} must consist of lower-case letters and single spaces",
+                code="bad-entry",
             )
         if forms.setdefault(surface, entity) is not entity:
             other = forms[surface]
             raise OntologyError(
-                f"{where}: {surface!r} already names {other.name if other else 'nothing visual'!r}"
+                f"{where}: {surface!r} already names {other.name if other else 'nothing visual'!r}",
+                code="duplicate-id",
             )

@@ -74,11 +74,14 @@ def installed_model() -> tuple[str, str]:
     Raises ModelMissing if spaCy or the model is not installed.
     """
     if importlib.util.find_spec("spacy") is None:
-        raise ModelMissing(f"spaCy is not installed; run `{INSTALL}`")
+        raise ModelMissing(f"spaCy is not installed; run `{INSTALL}`", code="missing-library")
     for name in MODELS:
         if importlib.util.find_spec(name) is not None:
             return name, importlib.metadata.version(name)
-    raise ModelMissing(f"none of spaCy's models {', '.join(MODELS)} is installed; run `{INSTALL}`")
+    raise ModelMissing(
+        f"none of spaCy's models {', '.join(MODELS)} is installed; run `{INSTALL}`",
+        code="missing-library",
+    )
 
 
 def load_parser(fast: bool = True) -> Parser:

@@ -231,7 +231,8 @@ class Prefilter:
         # `may_hold_pair` reads a word as one or the other.
         if both := TRIGGERS & set(self.heads):
             raise OntologyError(
-                f"the ontology names {sorted(both)}, which link entities; rename them"
+                f"the ontology names {sorted(both)}, which link entities; rename them",
+                code="bad-entry",
             )
 
     def may_hold_pair(self, text: str) -> bool:

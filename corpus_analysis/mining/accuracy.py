@@ -219,7 +219,8 @@ def check_pairs(
     if not texts:
         raise SourceError(
             f"{', '.join(map(str, files))}: none of the {len(read)} captions of {gold}; "
-            "name the files of the sources that it was drawn from"
+            "name the files of the sources that it was drawn from",
+            code="different-rows",
         )
     miner = Miner(settings or MinerSettings())
     mined = miner(pa.array(list(texts.values())))
@@ -252,7 +253,7 @@ def read_captions(path: Path) -> Iterable[str]:
         import pyarrow.parquet as pq
 
         if "caption" not in pq.read_schema(path).names:
-            raise SourceError(f"{path}: has no column 'caption'")
+            raise SourceError(f"{path}: has no column 'caption'", code="missing-column")
         column = pq.read_table(path, columns=["caption"])["caption"]
         return [caption for caption in column.to_pylist() if caption]
     coco = read_json(path) if path.suffix == ".json" else None
@@ -261,7 +262,7 @@ def read_captions(path: Path) -> Iterable[str]:
     else:
         rows = [row for _, row in read_rows(path)]
     if not any("caption" in row for row in rows):
-        raise SourceError(f"{path}: has no column 'caption'")
+        raise SourceError(f"{path}: has no column 'caption'", code="missing-column")
     return [str(row["caption"]) for row in rows if row.get("caption")]
 
 

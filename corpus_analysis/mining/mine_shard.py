@@ -224,7 +224,10 @@ def similar(table: pa.Table, least: float | None, path: str) -> tuple[pa.Table, 
     if least is None:
         return table, {}
     if "similarity" not in table.column_names:
-        raise SourceError(f"{path}: no similarity of image and caption; leave out --min-similarity")
+        raise SourceError(
+            f"{path}: no similarity of image and caption; leave out --min-similarity",
+            code="missing-column",
+        )
     unknown = table["similarity"].null_count
     kept = table.filter(pc.greater_equal(table["similarity"], least))
     return kept, dict(zip(UNLIKE, (unknown, len(table) - unknown - len(kept)), strict=True))

@@ -194,7 +194,11 @@ def _check(jobs: list[Job], done: dict[str, ShardEntry], failed: list[ShardEntry
         first = failed[0]
         raise MineError(
             f"{len(failed)} of {len(jobs)} shards failed; the first, {first['file']}: "
-            f"{first['error']}; fix it and run the same command again"
+            f"{first['error']}; fix it and run the same command again",
+            code="failed-shards",
         )
     if missing := [job for job in jobs if job.key not in done]:
-        raise MineError(f"{len(missing)} shards were never reported; run the same command again")
+        raise MineError(
+            f"{len(missing)} shards were never reported; run the same command again",
+            code="failed-shards",
+        )

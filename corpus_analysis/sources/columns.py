@@ -60,7 +60,9 @@ def find_columns(
     an asked column that isn't there, no captions, and neither addresses nor images.
     """
     if preset and preset not in PRESETS:
-        raise SourceError(f"no preset {preset!r}: choose from {', '.join(PRESETS)}")
+        raise SourceError(
+            f"no preset {preset!r}: choose from {', '.join(PRESETS)}", code="unknown-name"
+        )
     given = {n: getattr(PRESETS[preset], n, "") if preset else "" for n in COLUMNS}
     given |= {name: column for name, column in asked.items() if column}
     lower = {name.lower(): name for name in reversed(names)}
@@ -80,7 +82,8 @@ def find_columns(
 def missing(column: str, ours: str, names: Sequence[str], where: str) -> SourceError:
     """What to raise where a column isn't there."""
     return SourceError(
-        f"{where}: no column {column!r} among {', '.join(names)}; give it with --{ours}-column"
+        f"{where}: no column {column!r} among {', '.join(names)}; give it with --{ours}-column",
+        code="missing-column",
     )
 
 

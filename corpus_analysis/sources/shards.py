@@ -91,7 +91,9 @@ class Shard:
 def list_shards(settings: SourceSettings) -> list[Shard]:
     """The shards of every source, in a fixed order. Raises SourceError for missing or bad files."""
     if not 0 < settings.sample <= 1:
-        raise SourceError(f"--sample {settings.sample} is not a share in (0, 1]")
+        raise SourceError(
+            f"--sample {settings.sample} is not a share in (0, 1]", code="out-of-range"
+        )
     names = source_names(settings)
     shards: list[Shard] = []
     left = settings.limit
@@ -111,7 +113,7 @@ def source_names(settings: SourceSettings) -> dict[str, str]:
     """Name in rows -> path of every file that is read, in order. Raises SourceError."""
     files = [file for path in settings.paths for file in _files(path)]
     if repeated := {f for f in files if files.count(f) > 1}:
-        raise SourceError(f"{sorted(repeated)[0]} is given twice")
+        raise SourceError(f"{sorted(repeated)[0]} is given twice", code="duplicate-id")
     names: dict[str, str] = {}
     alike = Counter(Path(file).name for file in files)
     for file in files:
@@ -156,12 +158,14 @@ def _files(path: str) -> list[str]:
         found = _folder_files(Path(path))
     elif Path(path).is_file():
         if not path.endswith(FORMATS):
-            raise SourceError(f"{path}: not one of {', '.join(FORMATS)}")
+            raise SourceError(f"{path}: not one of {', '.join(FORMATS)}", code="unknown-format")
         found = [path]
     else:
         found = [p for p in glob.glob(path, recursive=True) if p.endswith(FORMATS)]
     if not found:
-        raise SourceError(f"{path}: no such file, folder or glob with {', '.join(FORMATS)}")
+        raise SourceError(
+            f"{path}: no such file, folder or glob with {', '.join(FORMATS)}", code="no-such-file"
+        )
     # img2dataset writes a table of the same name beside each tar and folder: its log.
     archives = {str(f).removesuffix(TAR) for f in found if not f.endswith(FORMATS[:-1])}
     return sorted(f for f in found if f.removesuffix(".parquet") not in archives or f in archives)
@@ -190,7 +194,9 @@ def _hub_files(path: str) -> list[str]:
         else:
             found = [inner] if files.exists(inner) else []
     except _failures(path) as error:
-        raise SourceError(f"{path}: not found on the Hub ({_first_line(error)})") from None
+        raise SourceError(
+            f"{path}: not found on the Hub ({_first_line(error)})", code="no-such-file"
+        ) from None
     return [f"hf://{p}" for p in found if p.endswith(FORMATS)]
 
 
@@ -267,7 +273,9 @@ def _cut(path: str, number: str, source: str) -> list[Shard]:
         with _open(path) as file:
             metadata = pq.read_metadata(file)
     except _failures(path) as error:
-        raise SourceError(f"{path}: not a readable parquet file ({error})") from None
+        raise SourceError(
+            f"{path}: not a readable parquet file ({error})", code="unreadable-file"
+        ) from None
     shards: list[Shard] = []
     first = rows = at = 0
     for group in range(metadata.num_row_groups):
@@ -306,7 +314,7 @@ def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
     except SourceError:
         raise
     except _failures(shard.path) as error:
-        raise SourceError(f"{shard.path}: not readable ({error})") from None
+        raise SourceError(f"{shard.path}: not readable ({error})", code="unreadable-file") from None
 
 
 def _read_tar(shard: Shard) -> pa.Table:
@@ -388,7 +396,7 @@ def _check_text(kind: pa.DataType, name: str, path: str) -> None:
     import pyarrow as pa
 
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise SourceError(f"{path}: the {name} column is {kind}, not text")
+        raise SourceError(f"{path}: the {name} column is {kind}, not text", code="wrong-type")
 
 
 def _read_text(

@@ -36,7 +36,10 @@ def open_captioner(text: str, plan: CallPlan | None = None) -> Captioner:
     """
     spec = Spec.parse(text)
     if spec.kind in PAID_CAPTIONERS and plan is None:
-        raise UsageError(f"{spec.kind}: a captioner that is paid by the call needs a call plan")
+        raise UsageError(
+            f"{spec.kind}: a captioner that is paid by the call needs a call plan",
+            code="missing-option",
+        )
     settings = (plan,) if spec.kind in PAID_CAPTIONERS else ()
     found = open_adapter({**CAPTIONERS, **PAID_CAPTIONERS}, spec, "captioner", *settings)
     return as_captioner(found, identity=spec_identity(spec))
@@ -59,7 +62,8 @@ def as_captioner(
         return FunctionCaptioner(value, identity)
     raise UsageError(
         f"{value!r} is no captioner: give a spec, a function of an image and an instruction, or an "
-        f"object with caption and identity"
+        f"object with caption and identity",
+        code="wrong-type",
     )
 
 
@@ -98,5 +102,5 @@ def token_bound(spec: Spec) -> int:
     text = spec.options.get("max_tokens", str(MAX_TOKENS))
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_TOKENS):
         bounds = f"a whole number from 1 to {MOST_TOKENS}"
-        raise UsageError(f"{spec.kind}: max_tokens is {bounds}, not {text!r}")
+        raise UsageError(f"{spec.kind}: max_tokens is {bounds}, not {text!r}", code="out-of-range")
     return int(text)

@@ -30,7 +30,9 @@ class LocalCaptioner(VisionModel):
     def from_spec(cls, spec: Spec) -> LocalCaptioner:
         """Raises UsageError for a wrong option or a model that isn't there."""
         if unknown := set(spec.options) - set(OPTIONS):
-            raise UsageError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+            raise UsageError(
+                f"{spec.kind}: no option {sorted(unknown)[0]!r}", code="unknown-option"
+            )
         checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), "config.json")
         return cls(checkpoint, Placement.from_options(spec.options), token_bound(spec))
 

@@ -104,5 +104,5 @@ class CaptionLog:
         if failed and all(recorded.status == "error" for recorded in self._answers.values()):
             raise RunFailed(
                 f"{self.name}: all {len(failed):,} captions failed; the first: {failed[0].text}",
-                code="all-captions-failed",
+                code="all-failed",
             )

@@ -42,7 +42,7 @@ def open_adapter(table: Mapping[str, str], spec: Spec, what: str, *more: Any) ->
         return load_factory(spec)
     if spec.kind not in table:
         known = ", ".join(sorted([*table, "python"]))
-        raise UsageError(f"no {what} {spec.kind!r}: choose from {known}")
+        raise UsageError(f"no {what} {spec.kind!r}: choose from {known}", code="unknown-name")
     with named_extras(spec.kind):
         return find_class(table[spec.kind]).from_spec(spec, *more)
 
@@ -63,4 +63,6 @@ def named_extras(kind: str) -> Iterator[None]:
         if library not in EXTRAS:
             raise
         remedy = f"pip install 'counterprior[{EXTRAS[library]}]'"
-        raise UsageError(f"{kind} needs {library}, which is not installed: {remedy}") from None
+        raise UsageError(
+            f"{kind} needs {library}, which is not installed: {remedy}", code="missing-library"
+        ) from None

@@ -75,7 +75,8 @@ class PipelineClass:
         if not (inspect.isclass(kind) and issubclass(kind, bases)):
             raise UsageError(
                 f"{checkpoint.name}: diffusers {diffusers.__version__} has no pipeline {given!r}; "
-                "code that comes with a model is not run"
+                "code that comes with a model is not run",
+                code="remote-code",
             )
         if not issubclass(kind, diffusers.ModularPipeline):
             return cls(kind)
@@ -85,11 +86,14 @@ class PipelineClass:
             # diffusers would silently take the class's usual blocks instead.
             raise UsageError(
                 f"{checkpoint.name}: diffusers {diffusers.__version__} has no blocks {wanted!r}; "
-                "code that comes with a model is not run"
+                "code that comes with a model is not run",
+                code="remote-code",
             )
         made = blocks()  # type: ignore[misc]
         if "images" not in made.output_names:
-            raise UsageError(f"{checkpoint.name}: {kind.__name__} makes no images")
+            raise UsageError(
+                f"{checkpoint.name}: {kind.__name__} makes no images", code="wrong-model"
+            )
         return cls(kind, made)
 
     @property
@@ -172,9 +176,13 @@ class LoraFile:
         if path.is_dir() and lora:
             weights = path / file
             if revision:
-                raise UsageError(f"{lora} is a folder and has no revision {revision!r}")
+                raise UsageError(
+                    f"{lora} is a folder and has no revision {revision!r}", code="no-revision"
+                )
             if not weights.is_file():
-                raise UsageError(f"{lora} holds no {file}: name it with lora_file=")
+                raise UsageError(
+                    f"{lora} holds no {file}: name it with lora_file=", code="no-such-file"
+                )
             with weights.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
             return cls(str(path), file, None, f"sha256:{digest[:16]}", scale)
@@ -189,7 +197,7 @@ class LoraFile:
     def add(self, pipeline: Any) -> None:
         """Raises LoadError where weights don't fit: diffusers only warns, and draws without."""
         if not hasattr(pipeline, "load_lora_weights"):
-            raise LoadError(f"{type(pipeline).__name__} takes no LoRA")
+            raise LoadError(f"{type(pipeline).__name__} takes no LoRA", code="wrong-model")
         with _warnings() as said:
             pipeline.load_lora_weights(
                 self.source, weight_name=self.file, revision=self.commit, adapter_name="lora"
@@ -198,7 +206,10 @@ class LoraFile:
         unfit = [text for text in said if "unexpected keys" in text.lower()]
         if unfit or not added:
             what = first_line(ValueError(unfit[0])) if unfit else "none of its weights fits"
-            raise LoadError(f"the LoRA {self.file} is not of {type(pipeline).__name__}: {what}")
+            raise LoadError(
+                f"the LoRA {self.file} is not of {type(pipeline).__name__}: {what}",
+                code="wrong-model",
+            )
         pipeline.set_adapters("lora", self.scale)
 
 
@@ -232,7 +243,9 @@ class Loading:
         except LoadError:
             raise
         except Exception as error:  # whatever its files or the device make of it
-            raise LoadError(f"{checkpoint.name} can't be loaded: {error}") from error
+            raise LoadError(
+                f"{checkpoint.name} can't be loaded: {error}", code="load-failed"
+            ) from error
 
     def _classic(self, checkpoint: Checkpoint, drawing: PipelineClass) -> Any:
         processor = pipeline_processor(checkpoint.source, checkpoint.commit)
@@ -251,7 +264,9 @@ class Loading:
             pipeline.load_components(dtype=self.placement.torch_dtype, revision=commits)
         if missing := [name for name in commits if getattr(pipeline, name, None) is None]:
             why = next((line for text in said for line in text.splitlines()[::-1] if line), "")
-            raise LoadError(f"{checkpoint.name}: {missing[0]} can't be loaded: {why}")
+            raise LoadError(
+                f"{checkpoint.name}: {missing[0]} can't be loaded: {why}", code="load-failed"
+            )
         return pipeline
 
     def _placed(self, pipeline: Any, drawing: PipelineClass) -> Any:
@@ -313,7 +328,9 @@ def _refuse_remote_code(checkpoint: Checkpoint) -> None:
         Checkpoint.find(checkpoint.source, checkpoint.commit, REMOTE_CODE)
     except UsageError:
         return
-    raise UsageError(f"{checkpoint.name}: code that comes with a model is not run")
+    raise UsageError(
+        f"{checkpoint.name}: code that comes with a model is not run", code="remote-code"
+    )
 
 
 def remember_texts(pipeline: Any) -> None:

@@ -41,13 +41,17 @@ class Checkpoint:
         UsageError where there is neither such a folder nor such a repository.
         """
         if not model:
-            raise UsageError("name a model: a folder, or NAMESPACE/NAME on the Hub")
+            raise UsageError(
+                "name a model: a folder, or NAMESPACE/NAME on the Hub", code="missing-option"
+            )
         folder = Path(model)
         if folder.is_dir():
             if revision:
-                raise UsageError(f"{model} is a folder and has no revision {revision!r}")
+                raise UsageError(
+                    f"{model} is a folder and has no revision {revision!r}", code="no-revision"
+                )
             if not (folder / marker).is_file():
-                raise UsageError(f"{model} holds no {marker}")
+                raise UsageError(f"{model} holds no {marker}", code="no-such-file")
             return cls(str(folder), None, f"sha256:{_digest(folder)[:16]}", marker)
         import huggingface_hub
 
@@ -55,7 +59,7 @@ class Checkpoint:
             path = huggingface_hub.hf_hub_download(model, marker, revision=revision)
         except (OSError, ValueError) as error:
             problem = f"neither a folder nor readable on the Hub: {first_line(error)}"
-            raise UsageError(f"{model}: {problem}") from None
+            raise UsageError(f"{model}: {problem}", code="wrong-model") from None
         commit = Path(path).parent.name
         return cls(model, commit, commit, marker)
 
@@ -104,7 +108,9 @@ def find_device(name: str | None) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
-        raise UsageError(f"device {device!r} is not available; try device=cpu") from None
+        raise UsageError(
+            f"device {device!r} is not available; try device=cpu", code="no-device"
+        ) from None
     return device
 
 
@@ -126,7 +132,9 @@ class Placement:
         device = find_device(options.get("device"))
         dtype = options.get("dtype") or ("float32" if device == "cpu" else "bfloat16")
         if dtype not in DTYPES:
-            raise UsageError(f"dtype {dtype!r}: choose from {', '.join(DTYPES)}")
+            raise UsageError(
+                f"dtype {dtype!r}: choose from {', '.join(DTYPES)}", code="unknown-name"
+            )
         return cls(device, dtype)
 
     @property

@@ -59,7 +59,9 @@ class VisionModel:
         try:
             yield
         except Exception as error:  # whatever its files or the device make of it
-            raise LoadError(f"{self.checkpoint.name} can't be loaded: {error}") from error
+            raise LoadError(
+                f"{self.checkpoint.name} can't be loaded: {error}", code="load-failed"
+            ) from error
 
 
 def chat(images: Sequence[Image], text: str) -> list[dict[str, Any]]:

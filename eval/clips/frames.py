@@ -33,7 +33,8 @@ class FrameChoice:
         if not (by_word or _COUNT.fullmatch(self.text) or (rate and float(rate[1]) > 0)):
             raise UsageError(
                 f"frames {self.text!r}: write numbers and names (first,middle,last or 0,12,-1), "
-                f"count=8 for so many from first to last, or rate=2 for so many a second"
+                f"count=8 for so many from first to last, or rate=2 for so many a second",
+                code="bad-option",
             )
 
     def of(self, frames: int, rate: float) -> tuple[int, ...]:
@@ -63,7 +64,8 @@ class FrameChoice:
             number = int(word) + (frames if word.startswith("-") else 0)
             if not 0 <= number < frames:
                 raise UsageError(
-                    f"no frame {word} in a clip of {frames}: choose frames that every clip has"
+                    f"no frame {word} in a clip of {frames}: choose frames that every clip has",
+                    code="no-frame",
                 )
             found.add(number)
         return tuple(sorted(found))

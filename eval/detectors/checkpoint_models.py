@@ -67,7 +67,10 @@ class CheckpointModel(SpecAdapter):
 
         refuse_options(spec, ("revision", "threshold", "batch", "device", *self.OWN))
         if not spec.argument:
-            raise DetectorError(f"{spec.kind}: write {spec.kind}:MODEL, a folder or a Hub name")
+            raise DetectorError(
+                f"{spec.kind}: write {spec.kind}:MODEL, a folder or a Hub name",
+                code="missing-option",
+            )
         self._threshold = number(spec, "threshold", self.THRESHOLD, 0.0, 1.0)
         # In half precision a batch is not bit-identical with single images.
         self._batch = int(number(spec, "batch", 1, 1, 1024))
@@ -80,7 +83,9 @@ class CheckpointModel(SpecAdapter):
             if find_spec("torchvision") is None and "image processor" in str(error):
                 # Some models' images are prepared by torchvision alone.
                 problem += f"; if it needs torchvision: {install_torchvision(torch.__version__)}"
-            raise DetectorError(f"{self._checkpoint.source} {problem}") from None
+            raise DetectorError(
+                f"{self._checkpoint.source} {problem}", code="wrong-model"
+            ) from None
         self._device = find_device(spec.options.get("device"))
         self._model = model.to(self._device).eval()
 
@@ -121,7 +126,8 @@ def _pinned(spec: Spec) -> str | None:
     if not _COMMIT.fullmatch(revision):
         raise DetectorError(
             f"{spec.kind}:{spec.argument} is no folder, and a Hub model needs its commit: add "
-            f"?revision= and 40 hexadecimal digits"
+            f"?revision= and 40 hexadecimal digits",
+            code="no-revision",
         )
     return revision
 
@@ -214,7 +220,9 @@ class GroundingDino(BatchDetector):
         for query, (start, end) in zip(request.queries, spans, strict=True):
             tokens = [i for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
             if not tokens:
-                raise DetectorError(f"grounding-dino: the tokenizer drops the query {query!r}")
+                raise DetectorError(
+                    f"grounding-dino: the tokenizer drops the query {query!r}", code="unsupported"
+                )
             best = scores[:, tokens].max(dim=-1).values.tolist()
             for score, (cx, cy, width, height) in zip(best, boxes.tolist(), strict=True):
                 ends = (cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2)
@@ -308,7 +316,10 @@ class SamOnBoxes(CheckpointModel):
 
     def __init__(self, spec: Spec) -> None:
         if "boxes" not in spec.options:
-            raise DetectorError("sam: say whose boxes, e.g. sam:MODEL?boxes=grounding-dino:MODEL")
+            raise DetectorError(
+                "sam: say whose boxes, e.g. sam:MODEL?boxes=grounding-dino:MODEL",
+                code="missing-option",
+            )
         super().__init__(spec)
         self._boxes = open_detector(spec.options["boxes"])
 

@@ -44,7 +44,7 @@ class GroundDepth(SpecAdapter):
 
     def __init__(self, spec: Spec) -> None:
         if spec.argument or spec.options:
-            raise DetectorError("ground takes neither argument nor options")
+            raise DetectorError("ground takes neither argument nor options", code="unknown-option")
 
     def identity(self) -> dict[str, str]:
         return {"kind": "ground", "version": "1"}

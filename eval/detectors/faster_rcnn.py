@@ -30,18 +30,23 @@ class FasterRcnn(FileDetector):
         except (ImportError, RuntimeError) as error:  # RuntimeError: built for another torch
             raise DetectorError(
                 f"faster-rcnn needs a torchvision that fits torch ({error}): "
-                f"{install_torchvision(torch.__version__)}"
+                f"{install_torchvision(torch.__version__)}",
+                code="missing-library",
             ) from None
         published = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
         if not path.is_file():
-            raise DetectorError(f"faster-rcnn: {path} is no file of weights: get {published.url}")
+            raise DetectorError(
+                f"faster-rcnn: {path} is no file of weights: get {published.url}",
+                code="no-such-file",
+            )
         model = detection.fasterrcnn_resnet50_fpn_v2(weights=None, weights_backbone=None)
         try:
             model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         except (RuntimeError, TypeError, EOFError, UnpicklingError) as error:
             reason = str(error).strip().splitlines()[0]
             raise DetectorError(
-                f"faster-rcnn: {path} does not fit the model ({reason}): get {published.url}"
+                f"faster-rcnn: {path} does not fit the model ({reason}): get {published.url}",
+                code="wrong-model",
             ) from None
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._model = model.to(self._device).eval()

@@ -41,13 +41,13 @@ class Instances:
     def read(cls, path: Path) -> Instances:
         """Raises UsageError for a missing file, DataError for one not in COCO's format."""
         if not path.is_file():
-            raise UsageError(f"{path}: no such file of boxes")
+            raise UsageError(f"{path}: no such file of boxes", code="no-such-file")
         data = path.read_bytes()
         try:
             images = tuple(_images(json.loads(data)))
         except MALFORMED as error:
             reason = f"{type(error).__name__}: {error}"
-            raise DataError(f"{path}: not COCO's format ({reason})") from None
+            raise DataError(f"{path}: not COCO's format ({reason})", code="bad-format") from None
         return cls(images, hashlib.sha256(data).hexdigest()[:12])
 
 

@@ -82,7 +82,8 @@ def refuse_options(spec: Spec, known: Sequence[str]) -> None:
     """Raises DetectorError for an option that is not known."""
     if unknown := sorted(set(spec.options) - set(known)):
         raise DetectorError(
-            f"{spec.kind}: no option {unknown[0]!r}: choose from {', '.join(sorted(known))}"
+            f"{spec.kind}: no option {unknown[0]!r}: choose from {', '.join(sorted(known))}",
+            code="unknown-option",
         )
 
 
@@ -92,9 +93,13 @@ def number(spec: Spec, name: str, default: float, low: float, high: float) -> fl
     try:
         value = default if text is None else float(text)
     except ValueError:
-        raise DetectorError(f"{spec.kind}: {name} must be a number, is {text!r}") from None
+        raise DetectorError(
+            f"{spec.kind}: {name} must be a number, is {text!r}", code="not-a-number"
+        ) from None
     if not low <= value <= high:
-        raise DetectorError(f"{spec.kind}: {name}={text} is not in [{low:g}, {high:g}]")
+        raise DetectorError(
+            f"{spec.kind}: {name}={text} is not in [{low:g}, {high:g}]", code="out-of-range"
+        )
     return value
 
 
@@ -111,7 +116,10 @@ def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int,
         if name not in numbers:
             name = ALIASES.get(name, name)
         if name not in numbers:
-            raise DetectorError(f"the detector has no class {query!r} among its {len(numbers)}")
+            raise DetectorError(
+                f"the detector has no class {query!r} among its {len(numbers)}",
+                code="unknown-class",
+            )
         found[numbers[name]] = query
     return found
 

@@ -36,7 +36,7 @@ class NanoDet(FileDetector):
 
     def _load(self, path: Path) -> str:
         if not path.is_file():
-            raise DetectorError(f"nanodet: {path} is no file of a graph")
+            raise DetectorError(f"nanodet: {path} is no file of a graph", code="no-such-file")
         self._graph = GraphModel(path)
         return self._graph.digest
 
@@ -61,7 +61,9 @@ class NanoDet(FileDetector):
             scores = [by_shape[count, len(COCO)] for count in cells]
             sides = [by_shape[count, 4 * STEPS] for count in cells]
         except KeyError as missing:
-            raise DetectorError(f"nanodet: the graph has no output {missing}") from None
+            raise DetectorError(
+                f"nanodet: the graph has no output {missing}", code="wrong-model"
+            ) from None
         boxes = [decode(one, stride) for one, stride in zip(sides, STRIDES, strict=True)]
         return torch.cat(boxes), torch.cat(scores)
 

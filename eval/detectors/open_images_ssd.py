@@ -46,13 +46,19 @@ class OpenImagesSsd(FileDetector):
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
-            raise DetectorError(f"open-images-ssd needs ai-edge-litert ({error})") from None
+            raise DetectorError(
+                f"open-images-ssd needs ai-edge-litert ({error})", code="missing-library"
+            ) from None
         if not path.is_file():
-            raise DetectorError(f"open-images-ssd: {path} is no file of weights")
+            raise DetectorError(
+                f"open-images-ssd: {path} is no file of weights", code="no-such-file"
+            )
         data = path.read_bytes()
         names = data[:_LABELS].decode("utf-8", "replace").split("\n")
         if names[:2] != ["???", "Bicycle"]:
-            raise DetectorError(f"open-images-ssd: {path} does not begin with its labels")
+            raise DetectorError(
+                f"open-images-ssd: {path} does not begin with its labels", code="wrong-model"
+            )
         self._names = {index: name for index, name in enumerate(names) if index and name}
         self._model: Any = Interpreter(model_content=data[_LABELS:])
         self._model.allocate_tensors()

@@ -41,7 +41,7 @@ def entity(query: str) -> str:
         return query
     named = {one.entity for one in mentions(query) or mentions(f"a {query}")}
     if len(named) != 1:
-        raise DetectorError(f"{query!r} is no single entity of the atlas")
+        raise DetectorError(f"{query!r} is no single entity of the atlas", code="unknown-class")
     return named.pop()
 
 
@@ -52,7 +52,9 @@ class AtlasDetector(SpecDetector):
 
     def __init__(self, spec: Spec) -> None:
         if spec.argument or spec.options:
-            raise DetectorError(f"{self.KIND} takes neither argument nor options")
+            raise DetectorError(
+                f"{self.KIND} takes neither argument nor options", code="unknown-option"
+            )
 
     def identity(self) -> dict[str, str]:
         return {"kind": self.KIND, "version": "2", "atlas": atlas_digest()[:12]}
@@ -118,7 +120,9 @@ class SceneDetector(AtlasDetector):
     def _found(self, request: Request) -> list[Detection]:
         text = request.image.info.get("scene")
         if not isinstance(text, str):
-            raise DetectorError("the image says nothing of its scene: only `render:` writes it")
+            raise DetectorError(
+                "the image says nothing of its scene: only `render:` writes it", code="no-scene"
+            )
         scene = Scene.from_json(text)
         names = {entity(query): query for query in request.queries}
         size = Size(*request.image.size)

@@ -53,10 +53,12 @@ class RecordedDetector(SpecDetector):
         refuse_options(spec, ("names", "role"))
         self._path = path = Path(spec.argument)
         if not path.is_file():
-            raise DetectorError(f"recorded: {path} is no file of detections")
+            raise DetectorError(f"recorded: {path} is no file of detections", code="no-such-file")
         role = spec.options.get("role", "primary")
         if role not in ("primary", "secondary"):
-            raise DetectorError(f"recorded: role {role!r} is neither primary nor secondary")
+            raise DetectorError(
+                f"recorded: role {role!r} is neither primary nor secondary", code="unknown-name"
+            )
         if path.suffix == ".jsonl":
             self._samples = _own(path, role)
         else:
@@ -68,7 +70,9 @@ class RecordedDetector(SpecDetector):
 
     def _found(self, request: Request) -> list[Detection]:
         if request.name not in self._samples:
-            raise DetectorError(f"{self._path} has nothing on the image {request.name!r}")
+            raise DetectorError(
+                f"{self._path} has nothing on the image {request.name!r}", code="not-recorded"
+            )
         wanted = {query.lower(): query for query in request.queries}
         return ranked(
             [
@@ -88,13 +92,15 @@ def _own(path: Path, role: str) -> _Samples:
     for number, row in read_rows(path):
         one = parse(_Row, row, path, number)
         if one.sample_id in found:
-            raise RowError(f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice")
+            raise RowError(
+                f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice", code="duplicate-id"
+            )
         detected = one.detections
         if one.detectors is not None:
             from_role = getattr(one.detectors, role)
             detected = from_role.detections if from_role else ()
         if detected is None:
-            raise RowError(f"{path}:{number}: detections: missing")
+            raise RowError(f"{path}:{number}: detections: missing", code="missing-field")
         found[one.sample_id] = [
             Detection(d.label, d.score, d.box_xyxy, _mask(d.mask, f"{path}:{number}"))
             for d in detected
@@ -108,9 +114,12 @@ def _json(path: Path, names: str | None) -> _Samples:
     if isinstance(data, dict):
         return _visor(data, path)
     if not isinstance(data, list):
-        raise RowError(f"{path}: neither COCO's list nor VISOR's object")
+        raise RowError(f"{path}: neither COCO's list nor VISOR's object", code="bad-format")
     if not names:
-        raise RowError(f"{path}: COCO results need ?names=instances.json for their categories")
+        raise RowError(
+            f"{path}: COCO results need ?names=instances.json for their categories",
+            code="missing-option",
+        )
     return _coco(data, path, Path(names))
 
 
@@ -120,14 +129,20 @@ def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:
         categories = {one["id"]: one["name"] for one in known["categories"]}
         files = {one["id"]: one["file_name"] for one in known.get("images", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RowError(f"{names}: no categories of COCO ({error})") from None
+        raise RowError(f"{names}: no categories of COCO ({error})", code="bad-format") from None
     found: _Samples = {file: [] for file in files.values()}
     for number, row in enumerate(rows, 1):
         one = parse(_CocoRow, row, path, number)
         if one.category_id not in categories:
-            raise RowError(f"{path}:{number}: category_id: {names} has no {one.category_id}")
+            raise RowError(
+                f"{path}:{number}: category_id: {names} has no {one.category_id}",
+                code="unknown-reference",
+            )
         if files and one.image_id not in files:
-            raise RowError(f"{path}:{number}: image_id: {names} has no {one.image_id}")
+            raise RowError(
+                f"{path}:{number}: image_id: {names} has no {one.image_id}",
+                code="unknown-reference",
+            )
         left, top, width, height = one.bbox
         box = Box(left, top, left + width, top + height)
         name = files.get(one.image_id, str(one.image_id))
@@ -144,7 +159,7 @@ def _mask(rle: Any, place: str) -> Mask | None:
     try:
         return decode(rle)
     except RleError as error:
-        raise RowError(f"{place}: mask: {error}") from None
+        raise RowError(f"{place}: mask: {error}", code="bad-value") from None
 
 
 def _visor(results: dict[str, Any], path: Path) -> _Samples:
@@ -154,7 +169,8 @@ def _visor(results: dict[str, Any], path: Path) -> _Samples:
         one = parse(_VisorEntry, entry, path, number)
         if len(one.centroid) != len(one.classes):
             raise RowError(
-                f"{path}: {name}: {len(one.centroid)} centroids for {len(one.classes)} classes"
+                f"{path}: {name}: {len(one.centroid)} centroids for {len(one.classes)} classes",
+                code="wrong-count",
             )
         scores = one.score or (1.0,) * len(one.classes)
         found[name] = [

@@ -41,7 +41,7 @@ def decode(rle: Any) -> Mask:
         if runs.ndim != 1 or (runs < 0).any() or runs.sum() != height * width:
             raise ValueError(f"the runs do not fill {height} x {width} pixels")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RleError(f"no mask in run lengths: {error}") from None
+        raise RleError(f"no mask in run lengths: {error}", code="bad-value") from None
     present = np.arange(len(runs)) % 2 == 1
     return np.repeat(present, runs).reshape(width, height).T
 

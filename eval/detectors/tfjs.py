@@ -36,10 +36,12 @@ class GraphModel:
             self._weights = _weights(group["weights"], data)
             self._outputs = [one["name"] for one in graph["signature"]["outputs"].values()]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DetectorError(f"{path} is no graph of TensorFlow.js ({error!r})") from None
+            raise DetectorError(
+                f"{path} is no graph of TensorFlow.js ({error!r})", code="no-such-file"
+            ) from None
         self._nodes = [node for node in nodes if node["op"] != "Const"]
         if unknown := sorted({node["op"] for node in self._nodes} - {"Placeholder", *OPERATIONS}):
-            raise DetectorError(f"{path} needs {unknown[0]}, which {MISSING}")
+            raise DetectorError(f"{path} needs {unknown[0]}, which {MISSING}", code="unsupported")
         self.digest = hashlib.sha256(path.read_bytes() + data).hexdigest()
 
     def run(self, pixels: Tensor) -> list[Tensor]:
@@ -86,7 +88,7 @@ def _unpadded(node: Node) -> None:
     """Raises DetectorError unless images are (N, H, W, C) and padded by nodes of their own."""
     said = [b64decode(node["attr"][name]["s"]) for name in ("padding", "data_format")]
     if said != [b"VALID", b"NHWC"]:
-        raise DetectorError(f"{node['name']}: {said} {MISSING}")
+        raise DetectorError(f"{node['name']}: {said} {MISSING}", code="unsupported")
 
 
 def _through_torch(name: str, images: Tensor, *more: Any, **options: Any) -> Tensor:
@@ -111,7 +113,9 @@ def _pooled(node: Node, images: Tensor) -> Tensor:
 
 def _resized(node: Node, images: Tensor, size: Tensor) -> Tensor:
     if not node["attr"]["half_pixel_centers"]["b"]:
-        raise DetectorError(f"{node['name']}: corners are not among the operations here")
+        raise DetectorError(
+            f"{node['name']}: corners are not among the operations here", code="unsupported"
+        )
     return _through_torch("interpolate", images, size.tolist(), mode="bilinear")
 
 

@@ -114,7 +114,7 @@ class Asking:
         try:
             text = recorded_bytes(self.root, piece.image).decode()
         except UnicodeError as error:
-            raise ImageError(f"can't be read: {error}") from None
+            raise ImageError(f"can't be read: {error}", code="unreadable-image") from None
         return [
             OpenQuestion(replace(q, text=text), piece.image.sha256)
             for q in self._questions(suite, piece.row, piece.case, [])

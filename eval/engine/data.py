@@ -79,9 +79,11 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         expected = published_file(root, config, data)
         rows, digest = _rows_of(iter_records(root, config), config)
         if digest != expected.get("rows_sha256"):
-            raise ReleaseError(f"{data}, {config}: rows differ from the release's checksums")
+            raise ReleaseError(
+                f"{data}, {config}: rows differ from the release's checksums", code="changed-file"
+            )
     elif means_folder(data):
-        raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`")
+        raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`", code="no-such-file")
     else:
         repo, _, tag = data.partition("@")
         rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config)

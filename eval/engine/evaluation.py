@@ -137,7 +137,8 @@ class Evaluation:
         if found.digest != header.rows_sha256:
             raise RunError(
                 f"{header.data}, {header.suite}: the rows are not those that {root} was started "
-                f"with; judge it with the release of that time"
+                f"with; judge it with the release of that time",
+                code="different-rows",
             )
         rows = RowIndex(sample_rows(found.rows, header.limit, suite.together))
         lock = run.lock()
@@ -169,7 +170,8 @@ class Evaluation:
         if self.rows and all(map(lacks_source, self.rows.values())):
             raise RunError(
                 f"{self.run.header.data}, {self.run.header.suite}: no row has a seed image; use a "
-                f"release that was built with them"
+                f"release that was built with them",
+                code="no-seed-image",
             )
 
     def check_generator(self, generator: Maker) -> None:
@@ -535,12 +537,15 @@ def source_image(row: Row) -> Image.Image | None:
     if not isinstance(row, SeededRow):
         return None
     if row.seed_image is None:
-        raise UsageError(f"{row.id} has no seed image: use a release that was built with them")
+        raise UsageError(
+            f"{row.id} has no seed image: use a release that was built with them",
+            code="no-seed-image",
+        )
     try:
         with opened(BytesIO(row.seed_image.bytes)) as image:
             image.load()
     except ImageError as error:
-        raise DataError(f"the seed image of {row.id} {error}") from None
+        raise DataError(f"the seed image of {row.id} {error}", code="unreadable-image") from None
     return image
 
 

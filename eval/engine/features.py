@@ -42,7 +42,7 @@ class ImageFeatures:
         try:
             values = np.frombuffer(base64.b64decode(record["features"]), dtype="<f4")
         except MALFORMED as error:
-            raise DataError(f"{place}: no features ({error})", code="damaged-record") from None
+            raise DataError(f"{place}: no features ({error})", code="damaged-log") from None
         return cls(record["image"], values.astype(float))
 
 
@@ -59,7 +59,8 @@ def image_features(
     if clips := sum(image.frames > 0 for image in run.images().values()):
         raise UsageError(
             f"{root} has {clips:,} clips, and --features compares sets of images: --scorer scores "
-            f"the frames of clips"
+            f"the frames of clips",
+            code="unsupported",
         )
     identity = extractor.identity()
     folder = answerer_folder(root / FOLDER, identity)

@@ -47,7 +47,7 @@ def numbers_of(choice: FrameChoice, image: MadeImage) -> Sequence[int | None]:
     try:
         return choice.of(image.frames, image.rate)
     except UsageError as error:
-        raise UsageError(f"{image.case}: {error}") from None
+        raise UsageError(f"{image.case}: {error}", code="no-frame") from None
 
 
 def shown_frames(root: Path, image: MadeImage, choice: FrameChoice) -> list[ShownFrame]:

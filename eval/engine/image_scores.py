@@ -244,7 +244,8 @@ def score_images(
     if replaced := run.replaced():
         raise RunError(
             f"{root}: {len(replaced):,} images were replaced since they were made; run "
-            f"`counterprior generate` again first"
+            f"`counterprior generate` again first",
+            code="changed-file",
         )
     plan = cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
     count_images(plan, run)
@@ -281,7 +282,8 @@ def _score(
             progress(log.name, done, len(pairs))
     if tally.failed and not (tally.scored or tally.known):
         failed = ScorerFailed(
-            f"{log.name}: no image of {run.root} could be scored; the first: {tally.first_error}"
+            f"{log.name}: no image of {run.root} could be scored; the first: {tally.first_error}",
+            code="all-failed",
         )
         failed.questions = tally.failed
         raise failed
@@ -324,7 +326,7 @@ def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPa
     try:
         found = scorer.score(pairs)
         if len(found) != len(pairs):
-            raise DataError(f"{len(found)} scores for {len(pairs)} images")
+            raise DataError(f"{len(found)} scores for {len(pairs)} images", code="wrong-count")
     except (LoadError, BudgetError):
         raise
     except Exception as error:  # a model's own code may raise anything

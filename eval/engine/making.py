@@ -155,7 +155,7 @@ def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
             else:
                 open_image(BytesIO(data))
         except ImageError as error:
-            raise ImageError(f"{path} {error}") from None
+            raise ImageError(f"{path} {error}", code="unreadable-image") from None
     frames, rate = (film.frames, film.rate) if film else (0, 0.0)
     return MadeImage(case.id, "made", file, digest, stamp=stamp, frames=frames, rate=rate)
 
@@ -168,13 +168,17 @@ def read_source(root: Path, case: Case) -> Image.Image | None:
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != path.stem:
-            raise ImageError(f"{REPLACED}: remove it")
+            raise ImageError(f"{REPLACED}: remove it", code="changed-file")
         with opened(BytesIO(data)) as image:
             image.load()
     except FileNotFoundError:
-        raise DataError(f"{path} does not exist: run `counterprior generate` again") from None
+        raise DataError(
+            f"{path} does not exist: run `counterprior generate` again", code="no-such-file"
+        ) from None
     except ImageError as error:
-        raise DataError(f"{path} {error}, and run `counterprior generate` again") from None
+        raise DataError(
+            f"{path} {error}, and run `counterprior generate` again", code="unreadable-image"
+        ) from None
     return image
 
 

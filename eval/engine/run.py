@@ -120,7 +120,7 @@ class MadeImage:
         parts = Path(image.file).parts
         if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(parts)):
             raise DataError(
-                f"{place}: file: {image.file!r} lies outside the run", code="file-outside-run"
+                f"{place}: file: {image.file!r} lies outside the run", code="outside-folder"
             )
         return image
 
@@ -129,7 +129,9 @@ def image_path(root: Path, image: MadeImage) -> Path:
     """Where an image of a run lies. Raises DataError where a link leads out of the run."""
     path = root / image.file
     if image.stamp is None and not path.resolve().is_relative_to(root.resolve()):
-        raise DataError(f"{path} leads out of the run: put the image itself there")
+        raise DataError(
+            f"{path} leads out of the run: put the image itself there", code="outside-folder"
+        )
     return path
 
 
@@ -142,11 +144,11 @@ def recorded_bytes(root: Path, image: MadeImage) -> bytes:
     try:
         data = image_path(root, image).read_bytes()
     except FileNotFoundError:
-        raise ImageError("does not exist") from None
+        raise ImageError("does not exist", code="no-such-file") from None
     except OSError as error:
-        raise ImageError(f"can't be read: {error.strerror}") from None
+        raise ImageError(f"can't be read: {error.strerror}", code="unreadable-image") from None
     if hashlib.sha256(data).hexdigest() != image.sha256:
-        raise ImageError(REPLACED)
+        raise ImageError(REPLACED, code="changed-file")
     return data
 
 
@@ -189,10 +191,16 @@ class Run:
         if (root / HEADER).exists():
             found = cls.open(root, shard)
             if difference := _difference(found.header, header):
-                raise RunError(f"{root} is of another run: {difference}. Choose another --out")
+                raise RunError(
+                    f"{root} is of another run: {difference}. Choose another --out",
+                    code="another-run",
+                )
         else:
             if root.exists() and any(p.suffix not in (".lock", PARTIAL) for p in root.iterdir()):
-                raise RunError(f"{root} is not empty and not a run: choose another --out")
+                raise RunError(
+                    f"{root} is not empty and not a run: choose another --out",
+                    code="folder-not-empty",
+                )
             write_json(root / HEADER, asdict(header))
             found = cls(root, header, shard)
         if not (root / CASES).exists():  # also after a kill: the header said whose folder it is
@@ -205,11 +213,16 @@ class Run:
         try:
             plain = json.loads((root / HEADER).read_text("utf-8"))
         except FileNotFoundError:
-            raise RunError(f"{root} is not a run: make one with `counterprior generate`") from None
+            raise RunError(
+                f"{root} is not a run: make one with `counterprior generate`", code="not-a-run"
+            ) from None
         except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"{root / HEADER} is damaged: {error}") from None
+            raise DataError(f"{root / HEADER} is damaged: {error}", code="damaged-file") from None
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            raise RunError(f"{root} was made by another version: make it again in another --out")
+            raise RunError(
+                f"{root} was made by another version: make it again in another --out",
+                code="another-version",
+            )
         return cls(root, parse_as(RunHeader, plain, str(root / HEADER)), shard)
 
     def lock(self) -> RunLock:
@@ -335,7 +348,8 @@ class Run:
             raise RunError(
                 self._nothing_to_judge()
                 or f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
-                f"--judge ...`"
+                f"--judge ...`",
+                code="nothing-judged",
             )
         known = ", ".join(judge.name for judge in found)
         chosen = []
@@ -343,7 +357,9 @@ class Run:
             fits = [judge for judge in found if name in judge.names]
             if len(fits) != 1:
                 what = "has no judge" if not fits else "has several judges"
-                raise UsageError(f"{self.root} {what} {name!r}: choose from {known}")
+                raise UsageError(
+                    f"{self.root} {what} {name!r}: choose from {known}", code="unknown-name"
+                )
             chosen += fits
         return chosen or found
 
@@ -365,7 +381,8 @@ class Run:
         if waiting:
             raise RunError(
                 f"{self.root}: {len(waiting):,} of {len(cases):,} images were never made"
-                f"{self.lacking(waiting)}; run `counterprior generate` again first"
+                f"{self.lacking(waiting)}; run `counterprior generate` again first",
+                code="incomplete-run",
             )
 
     def parts(self, count: int) -> dict[str, int]:
@@ -397,7 +414,7 @@ class Run:
     def check_made(self) -> None:
         """Raises RunFailed where there is no image at all to judge."""
         if why := self._nothing_to_judge():
-            raise RunFailed(why)
+            raise RunFailed(why, code="all-failed")
 
 
 def _plain(case: Case) -> dict[str, Any]:

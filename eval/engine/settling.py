@@ -43,10 +43,14 @@ def settle(
     given, InUseError while another process spends here.
     """
     if worst and billed is not None:
-        raise UsageError("--billed and --worst are two answers: give one")
+        raise UsageError(
+            "--billed and --worst are two answers: give one", code="conflicting-options"
+        )
     log = spending_file(path) if path.is_file() else path / LEDGERS / SPENDING
     if not log.is_file():
-        raise UsageError(f"{path}: nothing was paid for here: {log} is missing")
+        raise UsageError(
+            f"{path}: nothing was paid for here: {log} is missing", code="no-such-file"
+        )
     ledgers = [path] if path.is_file() else sorted(log.parent.glob("*.jsonl"))
     budget = Budget(PriceTable.read(prices), log=log, alone=True)
     spending = budget.log
@@ -70,4 +74,6 @@ def read_billed(text: str | None) -> Decimal | None:
     try:
         return None if text is None else read_usd(text)
     except ValueError:
-        raise UsageError(f"--billed {text}: give an amount of 0 or more US dollars") from None
+        raise UsageError(
+            f"--billed {text}: give an amount of 0 or more US dollars", code="not-a-number"
+        ) from None

@@ -83,7 +83,10 @@ def generate(
         evaluation.check_generator(opened)
         if isinstance(opened, Method):
             if scale.workers > 1:
-                raise UsageError("--method draws in one process: use --shard instead of --workers")
+                raise UsageError(
+                    "--method draws in one process: use --shard instead of --workers",
+                    code="conflicting-options",
+                )
             opened.prepare(evaluation.run.root, plan)
         maker: Maker = opened
         several = 1

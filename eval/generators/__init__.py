@@ -128,7 +128,8 @@ def as_generator(value: Any, identity: Mapping[str, str] | str = "") -> Generato
         return FunctionGenerator(value, identity)
     raise UsageError(
         f"{value!r} is no generator: give a spec, a function (prompt, seed), a mapping from case "
-        f"to image, or an object with generate and identity"
+        f"to image, or an object with generate and identity",
+        code="wrong-type",
     )
 
 
@@ -139,5 +140,5 @@ def draw(generator: Generator, request: ImageRequest) -> Image:
     """
     made = generator.generate(request)
     if isinstance(made, Clip):
-        raise GeneratorError("it makes a clip, and an image is needed here")
+        raise GeneratorError("it makes a clip, and an image is needed here", code="wrong-medium")
     return open_image(made) if isinstance(made, Path) else made

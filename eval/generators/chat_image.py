@@ -112,9 +112,11 @@ def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]
     except (KeyError, IndexError, TypeError, AttributeError):
         error = answer.get("error")
         said = f": {json.dumps(error)[:SHOWN]}" if error else ""
-        raise GeneratorError(f"the answer is not a chat completion{said}") from None
+        raise GeneratorError(
+            f"the answer is not a chat completion{said}", code="bad-answer"
+        ) from None
     if not isinstance(message, Mapping):
-        raise GeneratorError("the answer is not a chat completion")
+        raise GeneratorError("the answer is not a chat completion", code="bad-answer")
     return message, {str(reason).lower() for reason in reasons if reason}
 
 
@@ -149,16 +151,18 @@ def _without_image(message: Mapping[str, Any], reasons: set[str]) -> GeneratorEr
     shown = f": {said[:SHOWN]!r}" if said else ""
     if refusal or reasons & REFUSALS:
         why = ", ".join(sorted(reasons & REFUSALS)) or "refusal"
-        return GeneratorError(f"declined ({why}){shown}", "refused")
+        return GeneratorError(f"declined ({why}){shown}", "refused", code="declined")
     cut = " and was cut off" if "length" in reasons else ""
-    return GeneratorError(f"the answer holds no image{cut}{shown}")
+    return GeneratorError(f"the answer holds no image{cut}{shown}", code="bad-answer")
 
 
 def _open(url: str) -> Image:
     if match := _DATA.fullmatch(url.strip()):
         return decode_image("".join(match[1].split()))
     if url.startswith("data:"):
-        raise GeneratorError(f"the answer's image is no base64 image: {url[:40]!r}...")
+        raise GeneratorError(
+            f"the answer's image is no base64 image: {url[:40]!r}...", code="bad-answer"
+        )
     return fetch_image(url)
 
 

@@ -53,33 +53,42 @@ class CommandGenerator(SpecAdapter):
         """Raises UsageError for a command that can't be run or doesn't say where things go."""
         if unknown := set(spec.options) - {*OPTIONS}:
             known = ", ".join(OPTIONS)
-            raise UsageError(f"command: no option {sorted(unknown)[0]!r}: choose from {known}")
+            raise UsageError(
+                f"command: no option {sorted(unknown)[0]!r}: choose from {known}",
+                code="unknown-option",
+            )
         if (ending := spec.options.get("ending", "png")) not in WRITTEN:
-            raise UsageError(f"command: ending is one of {', '.join(WRITTEN)}, not {ending!r}")
+            raise UsageError(
+                f"command: ending is one of {', '.join(WRITTEN)}, not {ending!r}",
+                code="unknown-name",
+            )
         self._output = f"output.{ending}"
         if (worker := spec.options.get("worker", "0")) not in ("0", "1"):
-            raise UsageError(f"command: worker is 1 or 0, not {worker!r}")
+            raise UsageError(f"command: worker is 1 or 0, not {worker!r}", code="bad-option")
         try:
             # Program and arguments, with placeholders.
             self._words = shlex.split(spec.argument)
             # Seconds before the command, and all that it started, is killed.
             self._timeout = float(spec.options.get("timeout", 600.0))
         except ValueError as error:
-            raise UsageError(f"command: {spec.argument!r}: {error}") from None
+            raise UsageError(f"command: {spec.argument!r}: {error}", code="bad-spec") from None
         if not 0 < self._timeout < math.inf:
-            raise UsageError("command: timeout is a number of seconds above 0")
+            raise UsageError("command: timeout is a number of seconds above 0", code="out-of-range")
         self._fields = {name for word in self._words for name in _PLACEHOLDER.findall(word)}
         missing = {"prompt", "output"} - self._fields
         if worker == "1":
             if self._fields or not self._words:
                 raise UsageError(
                     "command: a worker is a program without placeholders: it reads requests as "
-                    "JSON lines"
+                    "JSON lines",
+                    code="bad-spec",
                 )
         elif missing:
-            raise UsageError(f"command: write {{{sorted(missing)[0]}}} where it belongs")
+            raise UsageError(
+                f"command: write {{{sorted(missing)[0]}}} where it belongs", code="bad-spec"
+            )
         if shutil.which(self._words[0]) is None:
-            raise UsageError(f"command: {self._words[0]!r} is no program")
+            raise UsageError(f"command: {self._words[0]!r} is no program", code="no-such-file")
         self._worker = WorkerProgram(self._words, self._timeout) if worker == "1" else None
 
     def identity(self) -> dict[str, str]:
@@ -102,16 +111,21 @@ class CommandGenerator(SpecAdapter):
     def _check_fields(self, fields: Mapping[str, str]) -> None:
         if unknown := sorted(self._fields - {*OURS, *fields}):
             known = ", ".join(dict.fromkeys((*OURS, *fields)))
-            raise UsageError(f"command: no placeholder {{{unknown[0]}}}: choose from {known}")
+            raise UsageError(
+                f"command: no placeholder {{{unknown[0]}}}: choose from {known}",
+                code="unknown-name",
+            )
 
     def generate(self, request: ImageRequest) -> Image | Clip:
         """Raises GeneratorError, refused where the program declined; LoadError for a worker that
         can't be started."""
         if request.references:
-            raise GeneratorError("a command takes one source, and this edit has several")
+            raise GeneratorError(
+                "a command takes one source, and this edit has several", code="several-sources"
+            )
         if self._worker is None and (request.source is not None) != ("source" in self._fields):
             needs = "has no {source}, and this is an edit" if request.source else "needs a source"
-            raise GeneratorError(f"the command {needs}")
+            raise GeneratorError(f"the command {needs}", code="program-failed")
         with TemporaryDirectory(prefix="counterprior-") as name:
             folder = Path(name)
             output, source = folder / self._output, folder / "source.png"
@@ -131,11 +145,15 @@ class CommandGenerator(SpecAdapter):
                     killed = f"was killed by {signal.Signals(-status).name}" if status < 0 else ""
                     ended = killed or f"ended with status {status}"
                     message = f"the command {ended}{_last_words(said)}"
-                    raise GeneratorError(message, "refused" if status == DECLINED else "error")
+                    raise GeneratorError(
+                        message, "refused" if status == DECLINED else "error", code="program-failed"
+                    )
                 try:
                     return open_made(output)
                 except ImageError as error:
-                    raise GeneratorError(f"the image {error}{_last_words(said)}") from None
+                    raise GeneratorError(
+                        f"the image {error}{_last_words(said)}", code="unreadable-image"
+                    ) from None
 
 
 def values_of(request: ImageRequest) -> dict[str, str]:
@@ -156,12 +174,14 @@ def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
             words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )
     except (OSError, ValueError) as error:  # ValueError: a prompt with a NUL
-        raise GeneratorError(f"the command can't be started: {error}") from None
+        raise GeneratorError(
+            f"the command can't be started: {error}", code="program-failed"
+        ) from None
     try:
         return process.wait(timeout)
     except subprocess.TimeoutExpired:
         message = f"the command took more than {timeout:g} s{_last_words(said)}"
-        raise GeneratorError(message) from None
+        raise GeneratorError(message, code="program-failed") from None
     finally:
         if process.poll() is None:  # too long, or we are interrupted
             os.killpg(process.pid, signal.SIGKILL)

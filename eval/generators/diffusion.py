@@ -84,7 +84,8 @@ class DiffusersGenerator(SpecAdapter):
             if name not in known:
                 names = ", ".join([*OWN, *LORA, *SHORT, *sorted(known)])
                 raise UsageError(
-                    f"{self._drawing.name} has no option {option!r}: choose from {names}"
+                    f"{self._drawing.name} has no option {option!r}: choose from {names}",
+                    code="unknown-option",
                 )
             self._call[name] = _parse(option, text, known[name])
         self._given_fps = options.get("fps", "")
@@ -95,7 +96,10 @@ class DiffusersGenerator(SpecAdapter):
         self._batches: dict[bool, MeasuredBatch] = {}
         self._bound = _number("batch_bound", options.get("batch_bound", str(BOUND)))
         if (offload := options.get("offload", "false")) not in OFFLOAD:
-            raise UsageError(f"diffusers: offload must be true, false or sequential, not {offload}")
+            raise UsageError(
+                f"diffusers: offload must be true, false or sequential, not {offload}",
+                code="bad-option",
+            )
         self._loading = Loading(
             placement=Placement.from_options(options),
             offload=offload,
@@ -129,7 +133,9 @@ class DiffusersGenerator(SpecAdapter):
         if not self._drawing.edits and any(case.source for case in cases):
             editor = self._drawing.editor()
             hint = f": add pipeline={editor}" if editor else ""
-            raise UsageError(f"{self._drawing.name} draws from a text and can't edit{hint}")
+            raise UsageError(
+                f"{self._drawing.name} draws from a text and can't edit{hint}", code="cannot-edit"
+            )
 
     def generate(self, request: ImageRequest) -> Image.Image | Clip:
         """Raises GeneratorError, refused where the pipeline's safety checker hid the image;
@@ -173,7 +179,7 @@ class DiffusersGenerator(SpecAdapter):
             try:
                 if is_hidden:
                     message = "the pipeline's safety checker hid the image"
-                    raise GeneratorError(message, "refused")
+                    raise GeneratorError(message, "refused", code="declined")
                 made = self._made(value)
                 if self._asked > 1:
                     known = self._batches.get(requests[0].source is not None)
@@ -211,9 +217,13 @@ class DiffusersGenerator(SpecAdapter):
                 made = pipeline(**call, output_type="np")
                 values, hidden = _images(made), getattr(made, "nsfw_content_detected", None)
         except Exception as error:  # a pipeline's own code may raise anything
-            raise GeneratorError(f"{type(error).__name__}: {error}") from error
+            raise GeneratorError(
+                f"{type(error).__name__}: {error}", code="generator-failed"
+            ) from error
         if len(values) != len(requests):
-            raise GeneratorError(f"the pipeline made {len(values)} images of {len(requests)}")
+            raise GeneratorError(
+                f"the pipeline made {len(values)} images of {len(requests)}", code="wrong-count"
+            )
         return values, hidden or [False] * len(requests)
 
     def _arguments(self, requests: Sequence[ImageRequest]) -> dict[str, Any]:
@@ -225,10 +235,15 @@ class DiffusersGenerator(SpecAdapter):
             if count > 1 and (name in MORE_PROMPTS or name.startswith("negative_prompt")):
                 call[name] = [value] * count
         if any(request.references for request in requests):
-            raise GeneratorError(f"{self._drawing.name} takes one source, and this has several")
+            raise GeneratorError(
+                f"{self._drawing.name} takes one source, and this has several",
+                code="several-sources",
+            )
         if any(request.source is not None for request in requests):
             if not self._drawing.edits:
-                raise GeneratorError(f"{self._drawing.name} draws from a text and can't edit")
+                raise GeneratorError(
+                    f"{self._drawing.name} draws from a text and can't edit", code="cannot-edit"
+                )
             images = [r.source.convert("RGB") for r in requests if r.source is not None]
             call["image"] = images if count > 1 else images[0]
         return call
@@ -277,7 +292,9 @@ def _lora(options: Any) -> LoraFile | None:
     given = [name for name in LORA if name in options]
     if "lora" not in options:
         if given:
-            raise UsageError(f"diffusers: {given[0]} needs a LoRA: name it with lora=")
+            raise UsageError(
+                f"diffusers: {given[0]} needs a LoRA: name it with lora=", code="missing-option"
+            )
         return None
     return LoraFile.find(
         options["lora"],
@@ -293,7 +310,10 @@ def _number(option: str, text: str, least: float = 0, whole: bool = False) -> fl
         if least <= value < 1000:
             return value
     what = "a whole number" if whole else "a number"
-    raise UsageError(f"diffusers: {option} must be {what} from {least:g} to 1000, not {text!r}")
+    raise UsageError(
+        f"diffusers: {option} must be {what} from {least:g} to 1000, not {text!r}",
+        code="out-of-range",
+    )
 
 
 def _parse(option: str, text: str, types: set[type]) -> Scalar:
@@ -307,7 +327,7 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
     if str in types:
         return text
     names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
-    raise UsageError(f"diffusers: {option} must be {names}, not {text!r}")
+    raise UsageError(f"diffusers: {option} must be {names}, not {text!r}", code="bad-option")
 
 
 def _images(made: Any) -> Values:
@@ -322,5 +342,7 @@ def _images(made: Any) -> Values:
 def _image(values: Values) -> Image.Image:
     """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
     if not np.isfinite(values).all():
-        raise GeneratorError("the image contains NaN: try other steps, or another dtype")
+        raise GeneratorError(
+            "the image contains NaN: try other steps, or another dtype", code="bad-answer"
+        )
     return Image.fromarray((values * 255).round().astype(np.uint8)).convert("RGB")

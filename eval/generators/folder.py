@@ -46,15 +46,16 @@ class ImageFolder:
         Raises UsageError for a folder that isn't there or a template with unknown fields.
         """
         if not root.is_dir():
-            raise UsageError(f"folder: {root} is no folder")
+            raise UsageError(f"folder: {root} is no folder", code="no-such-file")
         try:
             named = {n for _, n, _, _ in Formatter().parse(template) if n is not None}
         except ValueError as error:
-            raise UsageError(f"folder: template {template!r}: {error}") from None
+            raise UsageError(f"folder: template {template!r}: {error}", code="bad-spec") from None
         if unknown := named - set(FIELDS):
             raise UsageError(
                 f"folder: template {template!r} has unknown fields {sorted(unknown)}: "
-                f"choose from {', '.join(FIELDS)}"
+                f"choose from {', '.join(FIELDS)}",
+                code="unknown-name",
             )
         self.root = root
         self.template = template
@@ -69,14 +70,19 @@ class ImageFolder:
             what = f"no option {unknown[0]!r}" if unknown else "no folder"
             raise UsageError(
                 f"folder: {what}: write folder:DIR?template=NAME, folder:DIR?manifest=FILE or "
-                f"folder:DIR?layout=NAME, of {', '.join(LAYOUTS)}"
+                f"folder:DIR?layout=NAME, of {', '.join(LAYOUTS)}",
+                code="missing-option",
             )
         if len(options.keys() & {"template", "manifest", "layout"}) > 1:
-            raise UsageError("folder: choose one of template, manifest and layout")
+            raise UsageError(
+                "folder: choose one of template, manifest and layout", code="conflicting-options"
+            )
         if "layout" in options:
             return LaidOutFolder.from_spec(spec)
         if stray := sorted(options.keys() & {"prompts", "grid", "model", "revision"}):
-            raise UsageError(f"folder: {stray[0]} needs a layout: add layout=")
+            raise UsageError(
+                f"folder: {stray[0]} needs a layout: add layout=", code="missing-option"
+            )
         manifest = options.pop("manifest", "")
         files = read_manifest(Path(manifest)) if manifest else None
         return cls(Path(spec.argument), manifest=files, **options)
@@ -93,7 +99,8 @@ class ImageFolder:
         if unknown := sorted((self.manifest or {}).keys() - {case.id for case in cases}):
             raise UsageError(
                 f"the manifest has {len(unknown):,} unknown cases, the first {unknown[0]!r}: "
-                f"`counterprior prompts` writes the cases of a suite"
+                f"`counterprior prompts` writes the cases of a suite",
+                code="unknown-reference",
             )
         first: dict[str, Case] = {}
         without = []
@@ -105,7 +112,8 @@ class ImageFolder:
                 raise UsageError(
                     f"one image can't be of two cases: {file} would be of {other.id} "
                     f"({other.prompt!r}) and of {case.id} ({case.prompt!r}); name them apart, e.g. "
-                    f"template={TEMPLATE}"
+                    f"template={TEMPLATE}",
+                    code="ambiguous-file",
                 )
         if without:
             logging.getLogger(__name__).warning(
@@ -126,7 +134,7 @@ class ImageFolder:
     def generate(self, request: ImageRequest) -> Path | Image:
         """The file. Raises FileNotFoundError where there is none, ValueError for one outside."""
         if request.case is None:
-            raise UsageError("folder: holds images and can't make any")
+            raise UsageError("folder: holds images and can't make any", code="cannot-generate")
         name = self.file_of(request.case)
         if name is None:
             raise FileNotFoundError(f"the manifest has no {request.case.id}")
@@ -178,14 +186,14 @@ class LaidOutFolder(ImageFolder):
         if not root.is_dir() and options["layout"] == "imagedataset":
             root, commit = _downloaded(spec.argument, options.get("revision"))
         elif "revision" in options:
-            raise UsageError(f"folder: {root} is a folder and has no revision")
+            raise UsageError(f"folder: {root} is a folder and has no revision", code="no-revision")
         if not root.is_dir():
-            raise UsageError(f"folder: {root} is no folder")
+            raise UsageError(f"folder: {root} is no folder", code="no-such-file")
         if (grid := options.get("grid")) not in (None, "1", "2"):
-            raise UsageError(f"folder: grid is 1 or 2, not {grid!r}")
+            raise UsageError(f"folder: grid is 1 or 2, not {grid!r}", code="bad-option")
         prompts = Path(options["prompts"]) if "prompts" in options else None
         if prompts is not None and not prompts.exists():
-            raise UsageError(f"folder: {prompts}: no such file")
+            raise UsageError(f"folder: {prompts}: no such file", code="no-such-file")
         asked = FolderOptions(root, prompts, int(grid) if grid else None, options.get("model", ""))
         name = options.get("name", spec.argument if commit else "")
         return cls(asked, options["layout"], name=name, commit=commit)
@@ -200,7 +208,8 @@ class LaidOutFolder(ImageFolder):
             there = next(iter(self._images))
             raise UsageError(
                 f"{self.root} has no image of this suite: its first prompt is {there!r}, the "
-                f"suite's is {cases[0].prompt!r}"
+                f"suite's is {cases[0].prompt!r}",
+                code="different-rows",
             )
         super().check(cases)
 
@@ -218,7 +227,7 @@ class LaidOutFolder(ImageFolder):
         cut.
         """
         if request.case is None:
-            raise UsageError("folder: holds images and can't make any")
+            raise UsageError("folder: holds images and can't make any", code="cannot-generate")
         found = self.file_of(request.case)
         if found is None:
             number = f"image {request.case.number + 1}"
@@ -267,7 +276,7 @@ def _downloaded(repo: str, revision: str | None) -> tuple[Path, str]:
     except (OSError, ValueError) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UsageError(
-            f"folder: {repo} is no folder, and not readable on the Hub: {said}"
+            f"folder: {repo} is no folder, and not readable on the Hub: {said}", code="no-such-file"
         ) from None
     return Path(path), Path(path).name
 
@@ -281,8 +290,8 @@ def read_manifest(path: Path) -> dict[str, str]:
     for number, row in read_rows(path):
         case, file = row.get("case"), row.get("file")
         if not isinstance(case, str) or not isinstance(file, str) or not case or not file:
-            raise DataError(f"{path}:{number}: needs `case` and `file`")
+            raise DataError(f"{path}:{number}: needs `case` and `file`", code="missing-field")
         if case in found:
-            raise DataError(f"{path}:{number}: {case} occurs twice")
+            raise DataError(f"{path}:{number}: {case} occurs twice", code="duplicate-id")
         found[case] = file
     return found

@@ -59,7 +59,9 @@ class HostedModel(SpecAdapter, PaidByImage):
         self._provider, _, self._model = spec.argument.partition("/")
         if self._provider not in DRAWING or self._model.count("/") != 1:
             known = ", ".join(DRAWING)
-            raise UsageError(f"inference: write inference:PROVIDER/NAMESPACE/NAME, of {known}")
+            raise UsageError(
+                f"inference: write inference:PROVIDER/NAMESPACE/NAME, of {known}", code="bad-spec"
+            )
         self._call: dict[str, Any] = {}
         http: dict[str, Any] = {}
         for name, text in spec.options.items():
@@ -71,12 +73,18 @@ class HostedModel(SpecAdapter, PaidByImage):
                 http[name] = typed_option(spec.kind, name, text, HTTP[name])
             elif name != SEED:
                 names = ", ".join([*sorted(KNOWN), *HTTP, SEED, f"{EXTRA}NAME"])
-                raise UsageError(f"inference: no option {name!r}: choose from {names}")
+                raise UsageError(
+                    f"inference: no option {name!r}: choose from {names}", code="unknown-option"
+                )
         if (seed := spec.options.get(SEED, "send")) not in ("send", "none"):
-            raise UsageError(f"inference: seed is `send` or `none`, not {seed!r}")
+            raise UsageError(
+                f"inference: seed is `send` or `none`, not {seed!r}", code="bad-option"
+            )
         self._sends_seed = seed == "send"
         if http.get("attempts", 1) < 1 or not http.get("timeout", 1.0) > 0:
-            raise UsageError("inference: attempts must be 1 or more, timeout above 0")
+            raise UsageError(
+                "inference: attempts must be 1 or more, timeout above 0", code="out-of-range"
+            )
         self._retry = RetryPolicy(http.get("attempts", RetryPolicy.attempts))
         self._client = self._open(http.get("timeout", 600.0), http.get("bill_to"))
 
@@ -85,7 +93,9 @@ class HostedModel(SpecAdapter, PaidByImage):
 
         self._token: str = huggingface_hub.get_token() or ""
         if not self._token:
-            raise BackendError("set HF_TOKEN in the environment, or run `hf auth login`")
+            raise BackendError(
+                "set HF_TOKEN in the environment, or run `hf auth login`", code="no-token"
+            )
         provider: Any = self._provider
         return huggingface_hub.InferenceClient(
             provider=provider, token=self._token, timeout=timeout, bill_to=bill_to
@@ -105,7 +115,10 @@ class HostedModel(SpecAdapter, PaidByImage):
         """Raises UsageError for edits at a provider that makes none."""
         if self._provider not in EDITING and any(case.source for case in cases):
             known = ", ".join(EDITING)
-            raise UsageError(f"inference: {self._provider} edits no images: choose from {known}")
+            raise UsageError(
+                f"inference: {self._provider} edits no images: choose from {known}",
+                code="cannot-edit",
+            )
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image.Image:
         """The image, with the lost attempts as JSON in ``info[REPORT]``.
@@ -115,7 +128,9 @@ class HostedModel(SpecAdapter, PaidByImage):
         have been billed.
         """
         if request.references:
-            raise GeneratorError("inference takes one source, and this edit has several")
+            raise GeneratorError(
+                "inference takes one source, and this edit has several", code="several-sources"
+            )
         made, lost = self._retry.run(lambda: self._asked(request), permit)
         if isinstance(made, GeneratorError):
             made.lost_attempts = lost
@@ -133,20 +148,24 @@ class HostedModel(SpecAdapter, PaidByImage):
             with _fetching_safely():
                 return settle_image(self._send(request))
         except FetchError as error:
-            return GeneratorError(f"the image's address can't be fetched: {error.reason}")
+            return GeneratorError(
+                f"the image's address can't be fetched: {error.reason}", code="server-unreachable"
+            )
         except (ImageError, Image.DecompressionBombError) as error:
-            return GeneratorError(f"the image {error}")
+            return GeneratorError(f"the image {error}", code="unreadable-image")
         except (HfHubHTTPError, httpx2.HTTPStatusError) as error:
             return self._rejected(error.response)
         except (InferenceTimeoutError, httpx2.TransportError, TimeoutError) as error:
             raise TransientError(f"no answer: {self._hidden(error)}", billed=True) from None
         except (LookupError, TypeError, AttributeError, OSError, SyntaxError) as error:
             said = f"{type(error).__name__}: {self._hidden(error)}"
-            return GeneratorError(f"the answer holds no image ({said})")
+            return GeneratorError(f"the answer holds no image ({said})", code="bad-answer")
         except ValueError as error:
             if "support" in str(error) or "mapping" in str(error):  # of provider, model and task
-                raise BackendError(self._hidden(error)) from None
-            return GeneratorError(f"the answer holds no image ({self._hidden(error)})")
+                raise BackendError(self._hidden(error), code="server-error") from None
+            return GeneratorError(
+                f"the answer holds no image ({self._hidden(error)})", code="bad-answer"
+            )
 
     def _send(self, request: ImageRequest) -> Image.Image:
         call = dict(self._call)
@@ -171,8 +190,10 @@ class HostedModel(SpecAdapter, PaidByImage):
         if status in RETRIED:
             raise TransientError(message, retry_after(response.headers))
         if status in UNUSABLE or status < 400:
-            raise BackendError(message)
-        return GeneratorError(message, "refused" if any(c in text for c in DECLINED) else "error")
+            raise BackendError(message, code="server-error")
+        return GeneratorError(
+            message, "refused" if any(c in text for c in DECLINED) else "error", code="server-error"
+        )
 
     def _hidden(self, error: Exception) -> str:
         shown: str = hide(str(error), self._token)[:SHOWN]

@@ -89,8 +89,10 @@ def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
         made: Mapping[str, Any] = answer["data"][0]
         encoded = made.get("b64_json")
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise GeneratorError("the answer holds no image") from None
+        raise GeneratorError("the answer holds no image", code="bad-answer") from None
     if not encoded:
         # An address may lead anywhere, also to this network's own machines: it is not followed.
-        raise GeneratorError("the answer holds an address only: add response_format=b64_json")
+        raise GeneratorError(
+            "the answer holds an address only: add response_format=b64_json", code="bad-answer"
+        )
     return made, decode_image(encoded)

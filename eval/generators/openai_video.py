@@ -77,11 +77,13 @@ class OpenAIVideos(SpecAdapter, PaidByImage):
             job = self._finished(order)
             data = self._fetched(f"/videos/{quote(job['id'], safe='')}/content")
         except BackendError as error:
-            raise BackendError(str(error), lost_attempts=lost + 1) from None
+            raise BackendError(str(error), lost_attempts=lost + 1, code="server-error") from None
         try:
             clip = read_clip(data)
         except ClipError as error:
-            raise GeneratorError(f"the clip {error}", lost_attempts=lost) from None
+            raise GeneratorError(
+                f"the clip {error}", lost_attempts=lost, code="unreadable-image"
+            ) from None
         report = {name: job.get(name) for name in ("size", "seconds", "usage")}
         report["lost_attempts"] = lost
         clip.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
@@ -89,7 +91,9 @@ class OpenAIVideos(SpecAdapter, PaidByImage):
 
     def _order(self, request: ImageRequest) -> Any:
         if request.references:
-            raise GeneratorError("a clip starts from one source, and this has several")
+            raise GeneratorError(
+                "a clip starts from one source, and this has several", code="several-sources"
+            )
         wire = self._served.wire
         form = {"model": wire.settings.model, "prompt": request.prompt, **self._served.call}
         if self._served.sends_seed:
@@ -114,19 +118,27 @@ class OpenAIVideos(SpecAdapter, PaidByImage):
         if job.get("status") == "completed" and isinstance(job.get("id"), str):
             return job
         if job.get("status") in UNDER_WAY:
-            raise GeneratorError(f"the clip is not there after {self._patience:g} s")
+            raise GeneratorError(
+                f"the clip is not there after {self._patience:g} s", code="timed-out"
+            )
         error = job.get("error")
         told = error if isinstance(error, Mapping) else {}
         why = told.get("message") or f"its status is {job.get('status')!r}"
         refused = told.get("code") in DECLINED
-        raise GeneratorError(f"the server made no clip: {why}", "refused" if refused else "error")
+        raise GeneratorError(
+            f"the server made no clip: {why}",
+            "refused" if refused else "error",
+            code="server-error",
+        )
 
     def _asked(self, job: str) -> Mapping[str, Any]:
         answer = self._fetched(f"/videos/{quote(job, safe='')}")
         try:
             return {"id": job, **read_body(answer, self._served.wire.key)}
         except UnreadableError as error:
-            raise GeneratorError(f"the clip's order can't be read: {error}") from None
+            raise GeneratorError(
+                f"the clip's order can't be read: {error}", code="bad-answer"
+            ) from None
 
     def _fetched(self, path: str) -> bytes:
         """What a GET is answered with. Raises BackendError."""
@@ -143,5 +155,7 @@ def _seconds(spec: Spec, name: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 < found < math.inf:
-        raise UsageError(f"{spec.kind}: {name} is a number of seconds above 0, not {text!r}")
+        raise UsageError(
+            f"{spec.kind}: {name} is a number of seconds above 0, not {text!r}", code="out-of-range"
+        )
     return found

@@ -53,14 +53,18 @@ class FunctionGenerator:
     def generate(self, request: ImageRequest) -> Image.Image | Path:
         """Raises GeneratorError for whatever the function raises, and for what is no image."""
         if request.source is not None and not self._edits:
-            raise GeneratorError("the function takes (prompt, seed) only and can't edit a source")
+            raise GeneratorError(
+                "the function takes (prompt, seed) only and can't edit a source", code="cannot-edit"
+            )
         source = (request.source,) if self._edits else ()
         try:
             made = self._function(request.prompt, request.seed, *source)
         except (GeneratorError, FileNotFoundError):
             raise
         except Exception as error:  # the user's own code may raise anything
-            raise GeneratorError(f"{type(error).__name__}: {error}") from error
+            raise GeneratorError(
+                f"{type(error).__name__}: {error}", code="generator-failed"
+            ) from error
         return _image_or_path(made)
 
 
@@ -79,7 +83,8 @@ class MappingGenerator:
         if unknown := sorted(self._images.keys() - {case.id for case in cases}):
             raise UsageError(
                 f"{len(unknown):,} images are of unknown cases, the first {unknown[0]!r}: "
-                f"`counterprior.prompts` lists the cases of a suite"
+                f"`counterprior.prompts` lists the cases of a suite",
+                code="unknown-reference",
             )
 
     def generate(self, request: ImageRequest) -> Image.Image | Path:
@@ -95,7 +100,9 @@ def _image_or_path(made: Any) -> Image.Image | Path:
         return Path(made)
     if isinstance(made, (Image.Image, Path)):
         return made
-    raise GeneratorError(f"a {type(made).__name__} is neither a PIL image nor a path")
+    raise GeneratorError(
+        f"a {type(made).__name__} is neither a PIL image nor a path", code="wrong-type"
+    )
 
 
 def _takes_source(function: Callable[..., Any]) -> bool:

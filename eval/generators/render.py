@@ -99,7 +99,7 @@ class RenderGenerator:
     def from_spec(cls, spec: Spec) -> RenderGenerator:
         """From ``render:?order_bias=1&missing=0.1``. Raises UsageError for a wrong option."""
         if spec.argument:
-            raise UsageError(f"render: takes options only, not {spec.argument!r}")
+            raise UsageError(f"render: takes options only, not {spec.argument!r}", code="bad-spec")
         return cls(**{name: _option(name, text) for name, text in spec.options.items()})
 
     def identity(self) -> dict[str, str]:
@@ -161,7 +161,9 @@ class RenderGenerator:
         try:
             factor = float(json.loads((folder / TUNED).read_text("utf-8"))["order_bias"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"{folder} holds no weights of the renderer: {error!r}") from None
+            raise UsageError(
+                f"{folder} holds no weights of the renderer: {error!r}", code="load-failed"
+            ) from None
         return replace(self, order_bias=self.order_bias * (1 + scale * (factor - 1)))
 
     def scene(self, request: ImageRequest) -> Scene:
@@ -247,11 +249,15 @@ class RenderGenerator:
 def _option(name: str, text: str) -> float:
     known = asdict(RenderGenerator())
     if name not in known:
-        raise UsageError(f"render: has no option {name!r}: choose from {', '.join(known)}")
+        raise UsageError(
+            f"render: has no option {name!r}: choose from {', '.join(known)}", code="unknown-option"
+        )
     try:
         value = float(text)
     except ValueError:
-        raise UsageError(f"render: option {name} must be a number, is {text!r}") from None
+        raise UsageError(
+            f"render: option {name} must be a number, is {text!r}", code="not-a-number"
+        ) from None
     if name == "decides":
         in_range = value >= 1 and value % 1 == 0
     elif name == "video":
@@ -259,7 +265,7 @@ def _option(name: str, text: str) -> float:
     else:
         in_range = name in ("order_bias", "rtl_bias", "preference_sd") or 0 <= value <= 1
     if not (math.isfinite(value) and in_range):
-        raise UsageError(f"render: option {name}={text} is out of range")
+        raise UsageError(f"render: option {name}={text} is out of range", code="out-of-range")
     return value
 
 

@@ -68,13 +68,17 @@ class ServedModel:
                 self.call[name] = typed_option(spec.kind, name, text, known[name])
             elif name not in (*HTTP, SEED):
                 names = ", ".join([*sorted(known), *HTTP, SEED, f"{EXTRA}NAME"])
-                raise UsageError(f"{spec.kind}: no option {name!r}: choose from {names}")
+                raise UsageError(
+                    f"{spec.kind}: no option {name!r}: choose from {names}", code="unknown-option"
+                )
         http = replace(spec, options={n: spec.options[n] for n in HTTP if n in spec.options})
         self.wire = Wire.open(http, openai, openai.OpenAI, "OPENAI_API_KEY")
         host = urlsplit(str(self.wire.client.base_url)).hostname or ""
         seed = spec.options.get(SEED, "none" if host.endswith(SEEDLESS) else "send")
         if seed not in ("send", "none"):
-            raise UsageError(f"{spec.kind}: seed is `send` or `none`, not {seed!r}")
+            raise UsageError(
+                f"{spec.kind}: seed is `send` or `none`, not {seed!r}", code="bad-option"
+            )
         # Left out, a server uses its own: SGLang's is always 1024, one image for every seed.
         self.sends_seed = seed == "send"
 
@@ -87,10 +91,10 @@ class ServedModel:
     def failure(self, completion: Completion, lost: int) -> GeneratorError:
         """The error of a request that the server rejected."""
         if completion.outcome == "refused":
-            return GeneratorError(completion.text, "refused", lost)
+            return GeneratorError(completion.text, "refused", lost, code="declined")
         blames_seed = self.sends_seed and SEED in completion.text.lower()
         hint = "; a server that takes no seed needs the option seed=none" if blames_seed else ""
-        return GeneratorError(completion.text + hint, lost_attempts=lost)
+        return GeneratorError(completion.text + hint, lost_attempts=lost, code="server-error")
 
     @cached_property
     def _served(self) -> dict[str, str]:
@@ -140,10 +144,13 @@ def decode_image(encoded: Any) -> Image:
     """The image of base64 text. Raises GeneratorError where it is none."""
     try:
         if len(encoded) > LONGEST:
-            raise GeneratorError(f"the image is {len(encoded):,} characters long, which is too big")
+            raise GeneratorError(
+                f"the image is {len(encoded):,} characters long, which is too big",
+                code="image-too-large",
+            )
         return open_image(BytesIO(base64.b64decode(encoded, validate=True)))
     except (ImageError, binascii.Error, TypeError, ValueError) as error:
-        raise GeneratorError(f"the image {error}") from None
+        raise GeneratorError(f"the image {error}", code="unreadable-image") from None
 
 
 FETCHING = DownloadSettings(
@@ -162,12 +169,13 @@ def fetch_image(url: str) -> Image:
     except FetchError as error:
         host = server(url) or "nowhere"
         raise GeneratorError(
-            f"the image's address, at {host}, can't be fetched: {error.reason}"
+            f"the image's address, at {host}, can't be fetched: {error.reason}",
+            code="server-unreachable",
         ) from None
     try:
         return open_image(BytesIO(data))
     except ImageError as error:
-        raise GeneratorError(f"the image {error}") from None
+        raise GeneratorError(f"the image {error}", code="unreadable-image") from None
 
 
 def typed_option(kind: str, name: str, text: str, type_: type) -> Any:
@@ -178,7 +186,7 @@ def typed_option(kind: str, name: str, text: str, type_: type) -> Any:
         if type_ is not bool:
             return type_(text)
     what = "true or false" if type_ is bool else type_.__name__
-    raise UsageError(f"{kind}: {name} must be {what}, not {text!r}")
+    raise UsageError(f"{kind}: {name} must be {what}, not {text!r}", code="out-of-range")
 
 
 def plain_option(text: str) -> Any:

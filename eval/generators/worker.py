@@ -74,7 +74,11 @@ class WorkerProgram:
                 self._process = None
                 what = f"the worker {process.end(SETTLES)}{process.last_words()}"
                 if last:
-                    raise GeneratorError(what) if self._answered else LoadError(what)
+                    raise (
+                        GeneratorError(what, code="program-failed")
+                        if self._answered
+                        else LoadError(what, code="program-failed")
+                    )
         raise AssertionError("unreachable")
 
 
@@ -88,7 +92,9 @@ class _Process:
                 words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
             )
         except OSError as error:
-            raise LoadError(f"the worker can't be started: {error}") from None
+            raise LoadError(
+                f"the worker can't be started: {error}", code="program-failed"
+            ) from None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._said: deque[bytes] = deque(maxlen=200)
         self._threads = [
@@ -117,11 +123,14 @@ class _Process:
             answer = self._answers.get(timeout=timeout)
         except queue.Empty:
             words = self.last_words()
-            raise GeneratorError(f"the worker took more than {timeout:g} s{words}") from None
+            raise GeneratorError(
+                f"the worker took more than {timeout:g} s{words}", code="timed-out"
+            ) from None
         if answer is not None and answer.get("request") != values["request"]:
             raise GeneratorError(
                 f"the worker answered request {answer.get('request')!r} and was asked "
-                f"{values['request']}: repeat the request's number in the answer"
+                f"{values['request']}: repeat the request's number in the answer",
+                code="bad-answer",
             )
         return answer
 
@@ -175,14 +184,18 @@ def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image 
     for status in ("refused", "error"):
         if status in answer:
             said = without_secrets(str(answer[status]).encode()) or ": without a reason"
-            raise GeneratorError(f"the worker says {status}{said}", status)
+            raise GeneratorError(f"the worker says {status}{said}", status, code="program-failed")
     path = answer["output"]
     if not isinstance(path, str):
-        raise GeneratorError(f"the worker's output is no path but {json.dumps(path)[:SHOWN]}")
+        raise GeneratorError(
+            f"the worker's output is no path but {json.dumps(path)[:SHOWN]}", code="bad-answer"
+        )
     try:
         return open_made(Path(path) if path else output)
     except (ImageError, ValueError) as error:
-        raise GeneratorError(f"the image {path} {error}{process.last_words()}") from None
+        raise GeneratorError(
+            f"the image {path} {error}{process.last_words()}", code="unreadable-image"
+        ) from None
 
 
 def without_secrets(said: bytes) -> str:

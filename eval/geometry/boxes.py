@@ -37,7 +37,9 @@ def check_convention(convention: str) -> None:
 def check_relation(value: str, known: Sequence[str] = RELATIONS, what: str = "relation") -> None:
     """Raises UsageError unless the relation is known."""
     if value not in known:
-        raise UsageError(f"no {what} {value!r}: choose from {', '.join(known)}")
+        raise UsageError(
+            f"no {what} {value!r}: choose from {', '.join(known)}", code="unknown-name"
+        )
 
 
 LEAST_ACROSS = 0.05
@@ -79,7 +81,9 @@ class Size(NamedTuple):
         """
         width, _, height = text.partition("x")
         if not (width.isdecimal() and height.isdecimal() and int(width) and int(height)):
-            raise UsageError(f"size {text!r}: write WIDTHxHEIGHT in pixels, e.g. 512x512")
+            raise UsageError(
+                f"size {text!r}: write WIDTHxHEIGHT in pixels, e.g. 512x512", code="bad-option"
+            )
         return cls(int(width), int(height))
 
 

@@ -79,7 +79,9 @@ def together_option(spec: Spec) -> bool:
     Raises UsageError for another value.
     """
     if (text := spec.options.get("clips", "frames")) not in ("frames", "together"):
-        raise UsageError(f"{spec.kind}: clips is frames or together, not {text!r}")
+        raise UsageError(
+            f"{spec.kind}: clips is frames or together, not {text!r}", code="bad-option"
+        )
     return text == "together"
 
 
@@ -140,7 +142,10 @@ def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
     """
     spec = Spec.parse(text)
     if spec.kind in PAID and plan is None:
-        raise UsageError(f"{spec.kind}: a judge that is paid by the call needs a call plan")
+        raise UsageError(
+            f"{spec.kind}: a judge that is paid by the call needs a call plan",
+            code="missing-option",
+        )
     settings = (plan,) if spec.kind in (*PAID, *RULES, "faulty") else ()
     found = open_adapter({**JUDGES, **PAID}, spec, "judge", *settings)
     return as_judge(found, identity=spec_identity(spec))
@@ -163,7 +168,8 @@ def as_judge(
         return FunctionJudge(value, identity)
     raise UsageError(
         f"{value!r} is no judge: give a spec, a function of a question, or an object with judge "
-        f"and identity"
+        f"and identity",
+        code="wrong-type",
     )
 
 

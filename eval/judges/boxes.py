@@ -31,7 +31,7 @@ class BoxJudge(OneByOne):
     def from_spec(cls, spec: Spec) -> BoxJudge:
         """Raises UsageError for a spec without a file, DataError for one not in COCO's format."""
         if not spec.argument or spec.options:
-            raise UsageError("boxes: write boxes:INSTANCES.json")
+            raise UsageError("boxes: write boxes:INSTANCES.json", code="missing-option")
         found = Instances.read(Path(spec.argument))
         boxes = {name: image.boxes for image in found.images for name in image.names}
         return cls(boxes, found.digest)

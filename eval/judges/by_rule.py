@@ -110,7 +110,9 @@ class Sighting:
     def nearness(self) -> Nearness:
         """Depth map (H, W), larger is nearer. Raises UsageError where nobody estimates depth."""
         if self.depth is None:
-            raise UsageError("a relation in depth needs an estimator: add rule.depth=SPEC")
+            raise UsageError(
+                "a relation in depth needs an estimator: add rule.depth=SPEC", code="missing-option"
+            )
         return self.depth.nearness(self.image, [*self.a, *self.b])
 
     def mask(self, found: Sequence[Detection]) -> Mask:
@@ -168,17 +170,23 @@ class RuleJudge(ABC):
         known = ("convention", "depth", *cls.OWN)
         if unknown := sorted(set(own) - set(known)):
             names = ", ".join(PREFIX + name for name in known)
-            raise UsageError(f"{spec.kind}: no option {PREFIX}{unknown[0]}: choose from {names}")
+            raise UsageError(
+                f"{spec.kind}: no option {PREFIX}{unknown[0]}: choose from {names}",
+                code="unknown-option",
+            )
         convention = own.pop("convention", "paper")
         if convention not in CONVENTIONS:
             raise UsageError(
                 f"{spec.kind}: {PREFIX}convention={convention}: choose from "
-                f"{', '.join(CONVENTIONS)}"
+                f"{', '.join(CONVENTIONS)}",
+                code="unknown-name",
             )
         depth = own.pop("depth", "")
         options = {n: v for n, v in spec.options.items() if not n.startswith(PREFIX)}
         if not (spec.argument or cls.DETECTOR):
-            raise UsageError(f"{spec.kind}: say whose detections: {spec.kind}:DETECTOR")
+            raise UsageError(
+                f"{spec.kind}: say whose detections: {spec.kind}:DETECTOR", code="missing-option"
+            )
         inner = Spec.parse(spec.argument or cls.DETECTOR)
         text = str(Spec(inner.kind, inner.argument, options))
         cache = plan.ledgers.parent / DETECTIONS if plan else None
@@ -235,10 +243,12 @@ class RuleJudge(ABC):
         """What was found, and the stated relation, whose subjects are then in its order."""
         axis = _axis(question)
         if axis is None:
-            raise UsageError(f"can't answer questions of the task {question.task}")
+            raise UsageError(
+                f"can't answer questions of the task {question.task}", code="unsupported"
+            )
         relation = question.facts.get("relation", "")
         if (relation or FIRST[axis]) not in self.RELATIONS:
-            raise UsageError(f"has no rule for {relation or FIRST[axis]!r}")
+            raise UsageError(f"has no rule for {relation or FIRST[axis]!r}", code="unsupported")
         (found,) = self.detector.detect([_request(question)])
         a, b = question.subjects
         if relation:

@@ -65,10 +65,15 @@ class ChatJudge:
             text, (least, most) = spec.options[name], _BOUNDS[name]
             if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
                 bounds = f"a whole number from {least} to {most}"
-                raise UsageError(f"{spec.kind}: {name} is {bounds}, not {text!r}")
+                raise UsageError(
+                    f"{spec.kind}: {name} is {bounds}, not {text!r}", code="out-of-range"
+                )
             settings[name] = int(text)
         if spec.kind == "anthropic" and settings.get("logprobs"):
-            raise UsageError("anthropic: gives no log probabilities; drop the option logprobs")
+            raise UsageError(
+                "anthropic: gives no log probabilities; drop the option logprobs",
+                code="unsupported",
+            )
         return cls(backend, plan, takes_clips=takes_clips, **settings)
 
     def identity(self) -> dict[str, str]:

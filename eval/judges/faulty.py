@@ -48,15 +48,20 @@ class FaultyJudge:
         shares = {}
         for name, text in spec.options.items():
             if name not in known:
-                raise UsageError(f"faulty: has no fault {name!r}: choose from {', '.join(known)}")
+                raise UsageError(
+                    f"faulty: has no fault {name!r}: choose from {', '.join(known)}",
+                    code="unknown-name",
+                )
             try:
                 shares[name] = float(text)
             except ValueError:
                 shares[name] = math.nan
             if not 0 <= shares[name] <= 1:
-                raise UsageError(f"faulty: {name}={text} is no share in [0, 1]")
+                raise UsageError(
+                    f"faulty: {name}={text} is no share in [0, 1]", code="out-of-range"
+                )
         if sum(shares.values()) > 1:
-            raise UsageError("faulty: the shares add up to more than 1")
+            raise UsageError("faulty: the shares add up to more than 1", code="out-of-range")
         return cls(open_judge(spec.argument, plan), Faults(**shares))
 
     def identity(self) -> dict[str, str]:

@@ -52,15 +52,21 @@ class LocalJudge(VisionModel):
         """Raises UsageError for a wrong option or a model that isn't there."""
         options = dict(spec.options)
         if unknown := set(options) - set(OPTIONS):
-            raise UsageError(f"{spec.kind}: no option {sorted(unknown)[0]!r}")
+            raise UsageError(
+                f"{spec.kind}: no option {sorted(unknown)[0]!r}", code="unknown-option"
+            )
         checkpoint = Checkpoint.find(spec.argument, options.get("revision"), "config.json")
         placement = Placement.from_options(options)
         try:
             batch, min_mass = int(options.get("batch", 1)), float(options.get("min_mass", 0.5))
         except ValueError:
-            raise UsageError(f"{spec.kind}: batch and min_mass must be numbers") from None
+            raise UsageError(
+                f"{spec.kind}: batch and min_mass must be numbers", code="not-a-number"
+            ) from None
         if batch < 1 or not 0 <= min_mass <= 1:
-            raise UsageError(f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1")
+            raise UsageError(
+                f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1", code="out-of-range"
+            )
         takes_clips = together_option(spec)
         return cls(checkpoint, placement, batch, min_mass, takes_clips)
 

@@ -23,7 +23,7 @@ class HumanJudge(OneByOne):
         of_images: dict[str, list[Label]] = {}
         for label in read_labels(path):
             if not label.question:
-                raise RowError(f"{label.place}: question: missing")
+                raise RowError(f"{label.place}: question: missing", code="missing-field")
             of_images.setdefault(label.image, []).append(label)
         self.labels = {image: single_labels(labels) for image, labels in of_images.items()}
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -32,7 +32,7 @@ class HumanJudge(OneByOne):
     def from_spec(cls, spec: Spec) -> HumanJudge:
         """Raises UsageError for a spec without a file or with options."""
         if not spec.argument or spec.options:
-            raise UsageError("human: write human:LABELS.csv")
+            raise UsageError("human: write human:LABELS.csv", code="missing-option")
         return cls(Path(spec.argument))
 
     def identity(self) -> dict[str, str]:

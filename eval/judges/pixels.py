@@ -39,7 +39,7 @@ class PixelJudge(OneByOne):
     @classmethod
     def from_spec(cls, spec: Spec) -> PixelJudge:
         if spec.argument or spec.options:
-            raise UsageError("pixels takes neither argument nor options")
+            raise UsageError("pixels takes neither argument nor options", code="unknown-option")
         return cls()
 
     def identity(self) -> dict[str, str]:

@@ -47,7 +47,10 @@ class Method(ABC):
         """The generator that is changed."""
         while self.reaches_steps and isinstance(inner, Method):
             if inner.reaches_steps:
-                raise UsageError("switch and psg both change denoising steps: choose one")
+                raise UsageError(
+                    "switch and psg both change denoising steps: choose one",
+                    code="conflicting-options",
+                )
             inner = inner.inner
 
     @property
@@ -104,7 +107,9 @@ def open_method(text: str, generator: Generator) -> Generator:
         return made
     wrap: Any = open_adapter(METHODS, spec, "method")
     if not callable(wrap):
-        raise UsageError(f"{text}: the factory must return a function of a generator")
+        raise UsageError(
+            f"{text}: the factory must return a function of a generator", code="wrong-type"
+        )
     return as_generator(wrap(generator))
 
 
@@ -130,7 +135,10 @@ def find_pipeline(generator: Generator) -> Any:
 def refuse(method: str, generator: Generator, able: str) -> UsageError:
     """What to say of a generator that a method can't change; `able` lists those that it can."""
     kind = innermost(generator).identity()["kind"]
-    return UsageError(f"{method}: can't change {kind}:, whose steps are out of reach: use {able}")
+    return UsageError(
+        f"{method}: can't change {kind}:, whose steps are out of reach: use {able}",
+        code="unsupported",
+    )
 
 
 class Options:
@@ -151,14 +159,17 @@ class Options:
             return read(text)
         except ValueError:
             kind = self._spec.kind
-            raise UsageError(f"{kind}: {name} must be {what}, is {text!r}") from None
+            raise UsageError(
+                f"{kind}: {name} must be {what}, is {text!r}", code="bad-option"
+            ) from None
 
     def close(self) -> None:
         """Raises UsageError for options that nobody took."""
         if self._left:
             known = ", ".join(self._known)
             raise UsageError(
-                f"{self._spec.kind}: has no option {next(iter(self._left))!r}: choose from {known}"
+                f"{self._spec.kind}: has no option {next(iter(self._left))!r}: choose from {known}",
+                code="unknown-option",
             )
 
 

@@ -67,7 +67,10 @@ class Shape:
         with the arguments of the first call. Raises UsageError for other shapes."""
         text = arguments.get("encoder_hidden_states")
         if text is None or latents.ndim not in (3, 4):
-            raise UsageError(f"psg: can't guide {type(model).__name__}: it has no text to look at")
+            raise UsageError(
+                f"psg: can't guide {type(model).__name__}: it has no text to look at",
+                code="unsupported",
+            )
         if latents.ndim == 4:
             height, width = latents.shape[-2:]
             patch = getattr(model.config, "patch_size", None) or 1
@@ -184,7 +187,9 @@ def token_places(pipeline: Any, prompt: str, word: str) -> list[int]:
         return kept + [CLIP_LENGTH + place for place in third]
     if name.startswith(("StableDiffusion", "PixArt")):
         return _spelled(pipeline.tokenizer, prompt, prompt, word)
-    raise UsageError(f"psg: does not know which tokens {name} reads: see docs/methods.md")
+    raise UsageError(
+        f"psg: does not know which tokens {name} reads: see docs/methods.md", code="unsupported"
+    )
 
 
 def _spelled(tokenizer: Any, text: str, prompt: str, word: str, before: int = 0) -> list[int]:

@@ -64,16 +64,23 @@ class BestOf(Method):
         """Raises UsageError for a wrong number and where nobody is named to choose."""
         text, by = spec.argument, spec.options.get("by", "")
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
-            raise UsageError(f"best-of: how many? write best-of:16, at most {MOST}, not {text!r}")
+            raise UsageError(
+                f"best-of: how many? write best-of:16, at most {MOST}, not {text!r}",
+                code="out-of-range",
+            )
         # Everything after `by` belongs to the judge: its own options follow with &.
         rest = {name: value for name, value in spec.options.items() if name != "by"}
         if not by:
-            raise UsageError("best-of: who chooses? add ?by=JUDGE, e.g. ?by=pixels")
+            raise UsageError(
+                "best-of: who chooses? add ?by=JUDGE, e.g. ?by=pixels", code="missing-option"
+            )
         chooser = Spec.parse(by)
         chooser = replace(chooser, options={**chooser.options, **rest})
         if not (_is_judge(by) or chooser.kind in {*_scorers(), "python"}):
             known = ", ".join(sorted({*JUDGES, *PAID, *_scorers(), "python"}))
-            raise UsageError(f"best-of: {chooser.kind!r} can't choose: name one of {known}")
+            raise UsageError(
+                f"best-of: {chooser.kind!r} can't choose: name one of {known}", code="unsupported"
+            )
         return cls(inner, int(text), str(chooser))
 
     @property
@@ -85,7 +92,8 @@ class BestOf(Method):
         if request.rate is None and _is_judge(self.by):
             raise UsageError(
                 "best-of: this suite has no right and wrong images: choose by a scorer of image "
-                "quality instead of a judge"
+                "quality instead of a judge",
+                code="unsupported",
             )
 
     def prepare(self, folder: Path, plan: CallPlan) -> None:
@@ -108,7 +116,7 @@ class BestOf(Method):
         usd = str(sum(costs, Decimal(0))) if costs else ""
         if best is None:
             problem = f"none of {self.count} candidates can be judged: {_why(found)}"
-            failed = GeneratorError(problem, _status(found))
+            failed = GeneratorError(problem, _status(found), code="generator-failed")
             failed.usd = usd
             raise failed
         image = Image.open(self._path(best))
@@ -128,7 +136,9 @@ class BestOf(Method):
     def _candidate(self, request: ImageRequest, number: int) -> Candidate:
         """One candidate, made and scored where it is not yet."""
         if self._rate is None or self._root is None or request.case is None:
-            raise UsageError("best-of: works in a run: use `counterprior generate` or `eval`")
+            raise UsageError(
+                "best-of: works in a run: use `counterprior generate` or `eval`", code="needs-run"
+            )
         recorded = reversed(self._candidates.of(request.case.id))
         known = next((candidate for candidate in recorded if candidate.number == number), None)
         if known is not None and (known.refused or self._path(known).exists()):
@@ -189,7 +199,7 @@ def _open_chooser(text: str, plan: CallPlan) -> Rating:
 
     def by_judge(request: ImageRequest, image: Image.Image) -> float:
         if request.rate is None:
-            raise UsageError("best-of: a judge chooses only in a run of a suite")
+            raise UsageError("best-of: a judge chooses only in a run of a suite", code="needs-run")
         return request.rate(image, judge)
 
     return by_judge

@@ -43,7 +43,10 @@ class Lora(Method):
         self._digest = _digest(folder)
         self._adapter = f"counterprior_{self._digest}"
         if isinstance(inner, Method):
-            raise UsageError("lora: is given first, and once: other methods work on tuned weights")
+            raise UsageError(
+                "lora: is given first, and once: other methods work on tuned weights",
+                code="conflicting-options",
+            )
         self._untuned = inner
         if isinstance(inner, Tunable):
             self.inner = inner.tuned(folder, scale)
@@ -57,7 +60,7 @@ class Lora(Method):
         scale = options.take("scale", positive, 1.0, "a number above 0")
         options.close()
         if not spec.argument:
-            raise UsageError("lora: which folder? write lora:FOLDER")
+            raise UsageError("lora: which folder? write lora:FOLDER", code="missing-option")
         return cls(inner, Path(spec.argument), scale)
 
     @property
@@ -85,7 +88,9 @@ class Lora(Method):
             try:
                 pipeline.load_lora_weights(str(self._folder), adapter_name=self._adapter)
             except Exception as error:  # whatever the files make of it
-                raise LoadError(f"{self._folder} can't be loaded: {error}") from error
+                raise LoadError(
+                    f"{self._folder} can't be loaded: {error}", code="load-failed"
+                ) from error
         pipeline.enable_lora()
         pipeline.set_adapters([self._adapter], [self._scale])
         try:
@@ -99,7 +104,7 @@ def _digest(folder: Path) -> str:
     total = hashlib.sha256()
     files = sorted([*folder.glob("*.safetensors"), *folder.glob("render.json")])
     if not files:
-        raise UsageError(f"lora: {folder} holds no weights (*.safetensors)")
+        raise UsageError(f"lora: {folder} holds no weights (*.safetensors)", code="no-such-file")
     for path in files:
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()

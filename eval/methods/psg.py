@@ -124,7 +124,9 @@ class Guidance(Method):
         """Raises UsageError for an unknown preset or a wrong option."""
         if spec.argument not in PRESETS:
             known = ", ".join(PRESETS)
-            raise UsageError(f"psg: has no preset {spec.argument!r}: choose from {known}")
+            raise UsageError(
+                f"psg: has no preset {spec.argument!r}: choose from {known}", code="unknown-name"
+            )
         preset, options = PRESETS[spec.argument], Options(spec)
         settings = GuidanceSettings(
             steps=options.take("steps", whole(0), preset.steps, "a whole number"),
@@ -170,7 +172,7 @@ class Guidance(Method):
             run = _GuidedRun(pipeline, self.settings, request.prompt, relations)
             image = run.draw(lambda: draw(self.inner, request))
         except ValueError as error:
-            raise GeneratorError(str(error)) from error
+            raise GeneratorError(str(error), code="generator-failed") from error
         report = json.loads(image.info.get(REPORT, "{}"))
         image.info[REPORT] = json.dumps({**report, "psg": run.report()}, sort_keys=True)
         return image
@@ -184,10 +186,14 @@ def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
         columns = (json.loads(fields[c]) for c in ("subjects", "relations", "references"))
         found = list(zip(*columns, strict=True))
     else:
-        raise UsageError("psg: rows state no relation: it needs a suite of spatial prompts")
+        raise UsageError(
+            "psg: rows state no relation: it needs a suite of spatial prompts", code="unsupported"
+        )
     known = get_args(Relation)
     if unknown := [relation for _, relation, _ in found if relation not in known]:
-        raise UsageError(f"psg: can't guide {unknown[0]!r}, only {', '.join(known)}")
+        raise UsageError(
+            f"psg: can't guide {unknown[0]!r}, only {', '.join(known)}", code="unsupported"
+        )
     return [(a, relation, b) for a, relation, b in found]  # type: ignore[misc]
 
 

@@ -100,7 +100,10 @@ class Rephrase(Method):
         kind, _, argument = spec.argument.partition(":")
         if kind not in BACKENDS:
             known = ", ".join(sorted(BACKENDS))
-            raise UsageError(f"rephrase: by whom? write rephrase:KIND:MODEL, KIND one of {known}")
+            raise UsageError(
+                f"rephrase: by whom? write rephrase:KIND:MODEL, KIND one of {known}",
+                code="missing-option",
+            )
         ours = {n: t for n, t in spec.options.items() if n in ("seed", "max_tokens")}
         options = Options(Spec(spec.kind, "", ours))
         seed = options.take("seed", whole(0), 0, "a whole number")
@@ -122,7 +125,8 @@ class Rephrase(Method):
         if missing := [name for name in NEEDED if name not in request.fields]:
             raise UsageError(
                 f"rephrase: draws a layout at random, so it needs rows of two entities that ask "
-                f"for none: these have no {missing[0]!r}"
+                f"for none: these have no {missing[0]!r}",
+                code="unsupported",
             )
 
     def prepare(self, folder: Path, plan: CallPlan) -> None:
@@ -149,7 +153,9 @@ class Rephrase(Method):
 
     def _rewritten(self, request: ImageRequest) -> tuple[str, DrawnLayout]:
         if self._caller is None:
-            raise UsageError("rephrase: works in a run: use `counterprior generate` or `eval`")
+            raise UsageError(
+                "rephrase: works in a run: use `counterprior generate` or `eval`", code="needs-run"
+            )
         first, second = request.fields["first"], request.fields["second"]
         layout = DrawnLayout.of(first, second, self._seed, request)
         asked = self._prompt.fill(
@@ -167,5 +173,5 @@ class Rephrase(Method):
         if answer.value is None:
             status = "refused" if answer.status == "refused" else "error"
             problem = f"the prompt was not rewritten ({answer.status}): {answer.problem}"
-            raise GeneratorError(problem, status)  # type: ignore[arg-type]
+            raise GeneratorError(problem, status, code="generator-failed")  # type: ignore[arg-type]
         return answer.value, layout

@@ -55,13 +55,16 @@ class Switch(Method):
         """Raises UsageError for an unknown protocol and a wrong step."""
         if spec.argument not in PROTOCOLS:
             known = ", ".join(PROTOCOLS)
-            raise UsageError(f"switch: has no protocol {spec.argument!r}: choose from {known}")
+            raise UsageError(
+                f"switch: has no protocol {spec.argument!r}: choose from {known}",
+                code="unknown-name",
+            )
         options = Options(spec)
         what = "a step, or rising steps as 2,4"
         at = options.take("at", _steps, None, what)
         options.close()
         if at is None:
-            raise UsageError("switch: at which step? add ?at=3")
+            raise UsageError("switch: at which step? add ?at=3", code="missing-option")
         return cls(inner, spec.argument, at)
 
     @property
@@ -79,7 +82,10 @@ class Switch(Method):
         """
         plain, other = (request.fields.get(COLUMNS[name], "") for name in ("plain", "other"))
         if not plain or not other:
-            raise UsageError(f"switch: rows need {COLUMNS['plain']!r} and {COLUMNS['other']!r}")
+            raise UsageError(
+                f"switch: rows need {COLUMNS['plain']!r} and {COLUMNS['other']!r}",
+                code="missing-column",
+            )
         known = {
             "a": request.prompt,
             "b": plain if request.prompt == other else other,
@@ -87,7 +93,10 @@ class Switch(Method):
         }
         first, last = known[self.protocol[0]], known[self.protocol[-1]]
         if not first:
-            raise UsageError(f"switch:{self.protocol} needs rows with {COLUMNS['neutral']!r}")
+            raise UsageError(
+                f"switch:{self.protocol} needs rows with {COLUMNS['neutral']!r}",
+                code="missing-column",
+            )
         return first, last
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:

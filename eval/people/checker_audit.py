@@ -76,7 +76,10 @@ def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
         for number, row in read_rows(path):
             one = parse(AuditCandidate, {**row, "method": method}, path, number)
             if one.sample_id in found:
-                raise RowError(f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice")
+                raise RowError(
+                    f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice",
+                    code="duplicate-id",
+                )
             found[one.sample_id] = one
     return list(found.values())
 
@@ -91,7 +94,10 @@ def draw(
     than `n`.
     """
     if not 0 < n <= len(candidates):
-        raise UsageError(f"cannot draw {n} of {len(candidates)} images: choose a smaller --n")
+        raise UsageError(
+            f"cannot draw {n} of {len(candidates)} images: choose a smaller --n",
+            code="too-few-items",
+        )
     rng = random.Random(seed)
     strata: dict[Stratum, list[AuditCandidate]] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.sample_id):
@@ -136,7 +142,8 @@ def sample(
         rows.append({**head, **verdict, "weight": weight})
     if manifests and (unlisted := [row["sample_id"] for row in rows if not row["image"]]):
         raise RowError(
-            f"no manifest lists {len(unlisted)} of the images, the first {unlisted[0]!r}"
+            f"no manifest lists {len(unlisted)} of the images, the first {unlisted[0]!r}",
+            code="unknown-reference",
         )
     return rows
 
@@ -158,7 +165,9 @@ def analyze_files(
         check_labels(given, {row.sample_id for row in rows})
         weights = {row.sample_id: row.weight for row in rows if row.weight is not None}
         if weights and len(weights) < len(rows):
-            raise RowError(f"{drawn}: weight: {len(rows) - len(weights)} rows have none")
+            raise RowError(
+                f"{drawn}: weight: {len(rows) - len(weights)} rows have none", code="missing-field"
+            )
     result = analyze([one.model_dump() for one in candidates], given, weights)
     if out:
         write_json(out, result)

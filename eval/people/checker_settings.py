@@ -74,7 +74,7 @@ class Objective(NamedTuple):
 def objective(decisions: Sequence[Decision]) -> Objective:
     """J as published. Raises DataError without any decision."""
     if not decisions:
-        raise DataError("no labeled image to calibrate on")
+        raise DataError("no labeled image to calibrate on", code="nothing-to-do")
     kept = [d for d in decisions if d.kept and d.verdict != "UNDECIDABLE"]
     passes = [d for d in kept if d.verdict == "PASS"]
     false_pass = sum(d.human == "FAIL" for d in passes) / len(passes) if passes else 1.0
@@ -131,7 +131,7 @@ def fold_rounds(
     """
     names = sorted(set(groups))
     if not 2 <= folds <= len(names):
-        raise UsageError(f"{folds} folds for {of.format(len(names))}")
+        raise UsageError(f"{folds} folds for {of.format(len(names))}", code="out-of-range")
     rng = random.Random(seed)
     for _ in range(repeats):
         rng.shuffle(names)
@@ -237,7 +237,9 @@ def calibrate_files(
     samples = [pair for path in detections for pair in read_samples(path, size)]
     known = {sample.sample_id for sample, _ in samples}
     if len(known) < len(samples):
-        raise RowError("two of the files hold the same sample_id: give each run once")
+        raise RowError(
+            "two of the files hold the same sample_id: give each run once", code="duplicate-id"
+        )
     given = read_labels(labels)
     human = human_verdicts([label for label in given if label.case in known], known)
     result = calibrate(samples, human, CheckerRules.load(rules), folds=folds)

@@ -37,7 +37,10 @@ def read_clicks(path: Path, form: ReviewForm) -> Clicks:
     names = (*(one.name for one in form.fields), "note")
     for line, record in enumerate(read_records(path), 1):
         if missing := [column for column in form.key if column not in record]:
-            raise RowError(f"{path}:{line}: {missing[0]}: missing: is it of another --kind?")
+            raise RowError(
+                f"{path}:{line}: {missing[0]}: missing: is it of another --kind?",
+                code="missing-field",
+            )
         task = form.name(record)
         found.setdefault(task, {}).update({n: record[n] for n in names if n in record})
     return found
@@ -65,9 +68,9 @@ def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str
     everyone: dict[str, Clicks] = {}
     for path in files:
         if path.stem in everyone:
-            raise RowError(f"{path}: {path.stem!r} labels in another file too")
+            raise RowError(f"{path}: {path.stem!r} labels in another file too", code="duplicate-id")
         if not path.is_file():
-            raise RowError(f"{path}: no such file")
+            raise RowError(f"{path}: no such file", code="no-such-file")
         everyone[path.stem] = read_clicks(path, form)
     split: dict[str, list[str]] = {field.name: [] for field in form.fields}
     rows = []
@@ -104,7 +107,9 @@ def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
     form = open_form(kind)
     if form.blind:
         raise UsageError(
-            f"ratings of {kind} have no majority: `counterprior audit ratings FOLDER` averages them"
+            f"ratings of {kind} have no majority: average them with "
+            f"`counterprior audit ratings FOLDER`",
+            code="unsupported",
         )
     return merge_clicks(files, form, out)
 
@@ -121,7 +126,9 @@ def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
         own = [replace(one, annotator=one.annotator or path.stem) for one in read_labels(path)]
         twice = {label.annotator for label in own} & {label.annotator for label in merged}
         if twice:
-            raise RowError(f"{path}: {sorted(twice)[0]!r} labels in another file too")
+            raise RowError(
+                f"{path}: {sorted(twice)[0]!r} labels in another file too", code="duplicate-id"
+            )
         merged += own
     if kind == "verdict":
         merged = check_labels(merged, {label.case for label in merged}, ANSWERS)

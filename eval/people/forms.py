@@ -66,7 +66,7 @@ side, CF-World's review, review of the bank."""
 def open_form(kind: str) -> ReviewForm:
     """Returns the form of a kind of review. Raises UsageError for an unknown kind."""
     if kind not in FORMS:
-        raise UsageError(f"no kind {kind!r}: choose from {', '.join(FORMS)}")
+        raise UsageError(f"no kind {kind!r}: choose from {', '.join(FORMS)}", code="unknown-name")
     return FORMS[kind]
 
 
@@ -109,13 +109,15 @@ def read_tasks(path: Path, form: ReviewForm) -> list[ReviewTask]:
         task = ReviewTask(key, texts, _images(row, path, number), options)
         if name in tasks:
             if not level:
-                raise RowError(f"{path}:{number}: {key[0][0]}: {name!r} occurs twice")
+                raise RowError(
+                    f"{path}:{number}: {key[0][0]}: {name!r} occurs twice", code="duplicate-id"
+                )
             seen = tasks[name]
             new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
             task = ReviewTask(key, seen.texts + new, seen.images + task.images)
         tasks[name] = task
     if not tasks:
-        raise RowError(f"{path}: nothing to review")
+        raise RowError(f"{path}: nothing to review", code="nothing-to-do")
     return list(tasks.values())
 
 
@@ -137,7 +139,9 @@ def _key(
         value = next((str(one) for one in values if isinstance(one, (str, int)) and one != ""), "")
         if not value:
             names = " or ".join((column, *form.aliases))
-            raise RowError(f"{path}:{number}: {names}: a non-empty text is needed")
+            raise RowError(
+                f"{path}:{number}: {names}: a non-empty text is needed", code="wrong-type"
+            )
         key.append((column, value))
     return tuple(key)
 
@@ -151,7 +155,7 @@ def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
         return list(read_rows(path))
     entries = read_yaml(path)
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise RowError(f"{path}: holds no list of entries")
+        raise RowError(f"{path}: holds no list of entries", code="wrong-type")
     return list(enumerate(entries, 1))
 
 
@@ -164,7 +168,10 @@ def _options(
         return ()
     keys = [key for _, key in form.fields[0].options]
     if not isinstance(answers, Mapping) or sorted(answers) != keys:
-        raise RowError(f"{path}:{number}: answers: write what each of {', '.join(keys)} means")
+        raise RowError(
+            f"{path}:{number}: answers: write what each of {', '.join(keys)} means",
+            code="missing-field",
+        )
     return tuple((str(label), key) for key, label in sorted(answers.items()))
 
 
@@ -173,7 +180,7 @@ def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]
     found = tuple(path.parent / str(name) for name in named)
     for image in found:
         if not image.is_file():
-            raise RowError(f"{path}:{number}: image: {image} is not there")
+            raise RowError(f"{path}:{number}: image: {image} is not there", code="no-such-file")
     return found
 
 

@@ -65,12 +65,14 @@ def calibrate_run(
     run = Run.open(folder)
     known = [name for name, suite in SUITES.items() if suite.has_gate]
     if run.header.suite not in known:
-        raise RunError(f"{folder} is of {run.header.suite}: only {known[0]} has a gate")
+        raise RunError(
+            f"{folder} is of {run.header.suite}: only {known[0]} has a gate", code="wrong-suite"
+        )
     images = {case: image.sha256 for case, image in run.images().items()}
     own = labels_of_images(read_labels(labels), images)
     asked = [label for label in own if label.question in ("", question)]
     if not asked:
-        raise DataError(f"{labels}: no label of the question {question!r}")
+        raise DataError(f"{labels}: no label of the question {question!r}", code="nothing-to-do")
     checked = check_labels(asked, {case.id for case in run.cases()}, {question: ACCEPTANCE})
     accepted = {case: label for (case, _), label in single_labels(checked).items()}
     found = {}
@@ -124,7 +126,7 @@ def calibrate(labeled: GateSample, folds: int = 5, seed: int = 0) -> dict[str, A
             f"annotators accept {accepted} of {n} labeled L1 images, so no threshold is better "
             f"than another",
             "label good and bad images",
-            code="one-sided-labels",
+            code="too-few-items",
         )
     cells = _cells(labeled)
     drawn = cluster_bootstrap(

@@ -99,7 +99,7 @@ def export_tasks(
         raise UsageError(
             "clips can't be exported",
             "label them with `counterprior audit serve`",
-            code="clips-not-exportable",
+            code="wrong-medium",
         )
     dynamic = any(task.options for task in tasks)
     if dynamic:  # a project reads the choices of every task from its data, or of none
@@ -110,7 +110,7 @@ def export_tasks(
         raise UsageError(
             "some tasks have more images than others, and a project shows the same number for each",
             "export them separately",
-            code="unequal-image-counts",
+            code="unsupported",
         )
     base_url = url.rstrip("/") or f"{LOCAL_FILES}{quote(folder.resolve().name)}/{IMAGES}"
     exported = []
@@ -135,7 +135,7 @@ def _verdicts_by_task(kind: str, folder: Path) -> dict[str, dict[str, str]]:
     if kind != "judge" or not (folder / SAMPLE).is_file():
         raise UsageError(
             "predictions are a judge's answers: only --kind judge on runs has them",
-            code="no-predictions",
+            code="unsupported",
         )
     sample = LabelingSample.read(folder / SAMPLE)
     verdicts: dict[tuple[str, str, str], dict[str, str]] = {}
@@ -240,7 +240,7 @@ def import_labels(
             raise RowError(
                 f"{place}: item: {item!r} is none of the {len(exported)} tasks of {folder / TASKS}",
                 "give the folder that `audit export` wrote for this project",
-                code="unknown-task",
+                code="unknown-reference",
             )
         form = open_form(exported[item]["kind"])
         counts["drafts"] += len(task.drafts)
@@ -261,7 +261,7 @@ def import_labels(
                 raise UsageError(
                     f"two accounts would be {annotator!r}",
                     "name each with --annotator ACCOUNT=NAME",
-                    code="duplicate-annotator",
+                    code="duplicate-id",
                 )
             rows[annotator].append(
                 {
@@ -288,7 +288,9 @@ def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
         return {task["data"]["item"]: task["data"] for task in read_json(path)}
     except (DataError, TypeError, KeyError):
         raise DataError(
-            f"{path}: can't be read", "give the folder that `audit export` wrote", code="no-tasks"
+            f"{path}: can't be read",
+            "give the folder that `audit export` wrote",
+            code="no-such-file",
         ) from None
 
 
@@ -297,7 +299,7 @@ def _read_export(path: Path) -> list[_LabeledTask]:
         return parse_as(list[_LabeledTask], read_json(path), str(path))
     except RowError as error:
         raise DataError(
-            str(error), "export the project as JSON, not JSON-MIN", code="not-an-export"
+            str(error), "export the project as JSON, not JSON-MIN", code="bad-format"
         ) from None
 
 
@@ -315,7 +317,7 @@ def _answers(
             raise RowError(
                 f"{place}: {field.name}: annotation {annotation.id} has {choices!r}",
                 f"one of {', '.join(allowed)} is needed",
-                code="unknown-choice",
+                code="bad-value",
             )
         answers[field.name] = choices[0]
     texts = values.get(NOTE, {}).get("text", []) if form.note else []
@@ -330,7 +332,9 @@ def _annotator(
     account = completed_by if isinstance(completed_by, Mapping) else {"id": completed_by}
     ids = [str(account[key]) for key in ("id", "email") if account.get(key) not in (None, "")]
     if not ids:
-        raise RowError(f"{place}: completed_by: names neither `id` nor `email`", code="no-account")
+        raise RowError(
+            f"{place}: completed_by: names neither `id` nor `email`", code="missing-field"
+        )
     public = ids[0] if ids[0].isdigit() else hashlib.sha256(ids[0].encode()).hexdigest()[:8]
     name = next((names[known] for known in ids if known in names), f"ls-{public}")
     check_name(name)
@@ -353,7 +357,7 @@ def _add_earlier(
             raise UsageError(
                 f"{path} holds clicks of `audit serve`",
                 "give the account another name, with --annotator ACCOUNT=NAME",
-                code="file-of-the-page",
+                code="would-overwrite",
             )
 
 
@@ -364,7 +368,7 @@ def parse_names(specs: Sequence[str]) -> dict[str, str]:
         account, _, name = spec.rpartition("=")
         if not account or not name:
             raise UsageError(
-                f"--annotator {spec}: write ACCOUNT=NAME, e.g. 3=ann", code="malformed-annotator"
+                f"--annotator {spec}: write ACCOUNT=NAME, e.g. 3=ann", code="bad-option"
             )
         check_name(name)
         names[account] = name

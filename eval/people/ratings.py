@@ -40,20 +40,26 @@ def analyze_ratings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(
             f"{folder} has no {SAMPLE}: label with `counterprior audit serve RUN... --kind quality "
-            f"--out {folder}` first"
+            f"--out {folder}` first",
+            code="no-such-file",
         )
     sample = LabelingSample.read(path)
     if not sample.form.blind:
-        raise UsageError(f"{path} is a sample for {sample.kind}, not for ratings")
+        raise UsageError(
+            f"{path} is a sample for {sample.kind}, not for ratings", code="wrong-type"
+        )
     everyone = {
         file.stem: read_clicks(file, sample.form) for file in sorted(folder.glob("*.jsonl"))
     }
     items = {item.id: item for item in sample.items}
     for who, given in everyone.items():
         if unknown := sorted(set(given) - set(items)):
-            raise RowError(f"{folder / who}.jsonl: item {unknown[0]!r} is none of the sample")
+            raise RowError(
+                f"{folder / who}.jsonl: item {unknown[0]!r} is none of the sample",
+                code="unknown-reference",
+            )
     if not any(everyone.values()):
-        raise DataError(f"{folder}: nobody has labeled anything yet")
+        raise DataError(f"{folder}: nobody has labeled anything yet", code="nothing-to-do")
     show = _rated if sample.kind == "quality" else _compared
     return {
         "kind": sample.kind,

@@ -49,7 +49,9 @@ def release_tasks(root: Path, form: ReviewForm, folder: Path) -> list[ReviewTask
             ]
             tasks.append(_task(row, shown, form, folder))
     if not tasks:
-        raise DataError(f"{root}: no config of it has gold images: name a file of rows")
+        raise DataError(
+            f"{root}: no config of it has gold images: name a file of rows", code="nothing-to-do"
+        )
     return tasks
 
 

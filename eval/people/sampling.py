@@ -132,7 +132,9 @@ class LabelingSample:
             ]
             return cls(**{**plain, "runs": _tuples(plain["runs"]), "items": items})
         except (OSError, *MALFORMED) as error:
-            raise DataError(f"{path}: is not a sample of runs ({error})") from None
+            raise DataError(
+                f"{path}: is not a sample of runs ({error})", code="bad-format"
+            ) from None
 
 
 def _tuples(value: Any) -> Any:
@@ -151,13 +153,17 @@ def open_audit(
         sample = draw_sample(paths, kind, folder, n, seed)
         return Audit.of(sample.form, sample.tasks, folder)
     if runs or len(paths) > 1:
-        raise UsageError("give folders of runs, or one file of rows")
+        raise UsageError("give folders of runs, or one file of rows", code="missing-option")
     if n is not None or seed:
-        raise UsageError(f"{paths[0]} is not a run: --n and --seed need runs to draw from")
+        raise UsageError(
+            f"{paths[0]} is not a run: --n and --seed need runs to draw from", code="not-a-run"
+        )
     if is_release(paths[0]):
         form = open_form(kind)
         if form is not FORMS["bank"]:
-            raise UsageError(f"{paths[0]} is a release: it is read with --kind bank")
+            raise UsageError(
+                f"{paths[0]} is a release: it is read with --kind bank", code="unsupported"
+            )
         return Audit.of(form, release_tasks(paths[0], form, folder), folder)
     return Audit.open(paths[0], kind, folder)
 
@@ -178,19 +184,23 @@ def draw_sample(
     names = short_names([root.resolve() for root in roots])
     runs = tuple((name, str(root.resolve())) for name, root in zip(names, roots, strict=True))
     if len({folder for _, folder in runs}) < len(roots):
-        raise UsageError("a run is given twice")
+        raise UsageError("a run is given twice", code="duplicate-id")
     if path.exists():
         sample = LabelingSample.read(path)
         if (sample.kind, sample.runs, sample.n, sample.seed) != (kind, runs, n, seed):
             raise UsageError(
                 f"{path} was drawn with other settings ({sample.kind}, --n {sample.n}, "
-                f"--seed {sample.seed}, of {', '.join(sample.names)}): choose another --out"
+                f"--seed {sample.seed}, of {', '.join(sample.names)}): choose another --out",
+                code="another-run",
             )
         return sample
     opened = {name: Run.open(Path(root)) for name, root in runs}
     _check_alike(opened)
     if kind not in DEFAULT_SIZES:
-        raise UsageError(f"{kind} is not drawn from runs: choose from {', '.join(DEFAULT_SIZES)}")
+        raise UsageError(
+            f"{kind} is not drawn from runs: choose from {', '.join(DEFAULT_SIZES)}",
+            code="unknown-name",
+        )
     draw = {"quality": _ratings, "compare": _pairs, "judge": _questions, "verdict": _verdicts}[kind]
     items = draw(opened, n, random.Random(f"{kind} {seed}"))
     sample = LabelingSample(kind, runs, n, seed, items)
@@ -203,7 +213,10 @@ def _check_alike(runs: Mapping[str, Run]) -> None:
     for name in others:
         one, first = runs[name].header, runs[base].header
         if (one.suite, one.rows_sha256) != (first.suite, first.rows_sha256):
-            raise RunError(f"{name} and {base} are of different rows: they can't be compared")
+            raise RunError(
+                f"{name} and {base} are of different rows: they can't be compared",
+                code="different-rows",
+            )
 
 
 def _shared(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[Case]:
@@ -215,7 +228,8 @@ def _shared(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[
     if not 0 < n <= len(shared):
         raise UsageError(
             f"can't draw {n} of {len(shared)} cases of which every run has an image: choose a "
-            f"smaller --n"
+            f"smaller --n",
+            code="too-few-items",
         )
     return rng.sample(shared, n)
 
@@ -228,7 +242,7 @@ def _ratings(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list
 def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """Every two runs' images of each drawn case, side by side; half of them exchanged."""
     if len(runs) < 2:
-        raise UsageError("two runs are needed to compare their images")
+        raise UsageError("two runs are needed to compare their images", code="too-few-items")
     items = []
     cases = _shared(runs, n, rng)
     for pair in combinations(runs, 2):

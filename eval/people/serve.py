@@ -49,7 +49,9 @@ class RequestRefused(UsageError):
 def check_name(annotator: str) -> None:
     """Raises RequestRefused for a name of an annotator that is no plain word."""
     if not _NAME.fullmatch(annotator) or annotator.startswith("."):
-        raise RequestRefused("a name is 1 to 40 letters, digits, dots, dashes or underscores")
+        raise RequestRefused(
+            "a name is 1 to 40 letters, digits, dots, dashes or underscores", code="bad-request"
+        )
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Audit:
         """
         asked = next((one for one in self.tasks if one.id == task), None)
         if asked is None:
-            raise RequestRefused(f"no task {task!r}")
+            raise RequestRefused(f"no task {task!r}", code="bad-request")
         allowed = {
             one.name: {value for value, _ in asked.options or one.options}
             for one in self.form.fields
@@ -101,7 +103,7 @@ class Audit:
             if name == "note" and self.form.note and isinstance(value, str):
                 continue
             if name not in allowed or not isinstance(value, str) or value not in allowed[name]:
-                raise RequestRefused(f"field {name!r} can't be {value!r}")
+                raise RequestRefused(f"field {name!r} can't be {value!r}", code="bad-request")
         with self._lock:
             known = self.labels(annotator).get(task, {})
             record = {
@@ -154,7 +156,7 @@ class Audit:
         for one in self.tasks:
             if one.id == task and 0 <= index < len(one.images):
                 return one.images[index]
-        raise RequestRefused("no such image")
+        raise RequestRefused("no such image", code="bad-request")
 
 
 class AuditServer(ThreadingHTTPServer):
@@ -226,10 +228,12 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", "0"))
         if path != "/click" or not 0 < length <= _MOST:
             self.close_connection = True
-            raise RequestRefused("a click is a short JSON object")
+            raise RequestRefused("a click is a short JSON object", code="bad-request")
         body = json.loads(self.rfile.read(length))
         if not isinstance(body, dict) or not isinstance(body.get("values"), dict):
-            raise RequestRefused("a click is an object with annotator, task and values")
+            raise RequestRefused(
+                "a click is an object with annotator, task and values", code="bad-request"
+            )
         record = self.server.audit.click(str(body["annotator"]), str(body["task"]), body["values"])
         self._json(record)
 

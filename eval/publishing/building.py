@@ -79,20 +79,25 @@ class PublishSettings:
             raise UsageError(
                 f"say with --license under which license the images may be shared, e.g. cc-by-4.0. "
                 f"It must be one that the licenses of the generators permit: read those of "
-                f"{', '.join(made.values())}"
+                f"{', '.join(made.values())}",
+                code="missing-option",
             )
         if not re.fullmatch(r"[a-z0-9]+([.-][a-z0-9]+)*", self.license):
             raise UsageError(
                 f"--license {self.license!r}: write the Hub's identifier, e.g. cc-by-4.0, "
-                f"openrail or other"
+                f"openrail or other",
+                code="bad-option",
             )
         if self.image_format not in ("png", "webp"):
-            raise UsageError(f"--format {self.image_format!r}: choose png or webp")
+            raise UsageError(
+                f"--format {self.image_format!r}: choose png or webp", code="unknown-name"
+            )
         if self.quality is not None and (
             self.image_format != "webp" or not 1 <= self.quality <= 100
         ):
             raise UsageError(
-                "--quality is of --format webp, 1 to 100; without it no pixel is changed"
+                "--quality is of --format webp, 1 to 100; without it no pixel is changed",
+                code="out-of-range",
             )
 
 
@@ -141,7 +146,7 @@ def _claim(out: Path) -> None:
     foreign = foreign_files(out) if ours else []
     if not ours or foreign:
         what = f"also holds {foreign[0]}" if foreign else "is not empty and no publication"
-        raise RunError(f"{out} {what}: choose another --out")
+        raise RunError(f"{out} {what}: choose another --out", code="folder-not-empty")
 
 
 def _made_from(
@@ -178,7 +183,9 @@ def _check_texts(folder: Path, scrubber: Scrubber) -> None:
     """Raises DataError where a text file still holds what must not leave this machine."""
     for path in sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".md", ".yaml")):
         if path.name != CHECKSUMS and (what := scrubber.leak(path.read_bytes())):
-            raise DataError(f"{path.name} would publish {what}; nothing was published")
+            raise DataError(
+                f"{path.name} would publish {what}; nothing was published", code="secret-found"
+            )
 
 
 class _Writer:
@@ -277,11 +284,15 @@ class _Writer:
         try:
             data = run.image_path(image).read_bytes()
         except OSError as error:
-            raise RunError(f"{run.root}, {image.case}: its image can't be read ({error})") from None
+            raise RunError(
+                f"{run.root}, {image.case}: its image can't be read ({error})",
+                code="unreadable-image",
+            ) from None
         if hashlib.sha256(data).hexdigest() != image.sha256:
             raise RunError(
                 f"{run.root}, {image.case}: its image is not the judged one any more; run "
-                f"`counterprior judge {run.root}` again"
+                f"`counterprior judge {run.root}` again",
+                code="changed-file",
             )
         if image.is_text:
             return self._encoded_text(run, image, data)
@@ -290,13 +301,16 @@ class _Writer:
                 return self._encoded_clip(image, data)
             opened = open_image(BytesIO(data))
         except ImageError as error:
-            raise DataError(f"{run.root}, {image.case}: its image {error}") from None
+            raise DataError(
+                f"{run.root}, {image.case}: its image {error}", code="unreadable-image"
+            ) from None
         if self.settings.image_format == "webp":
             data = _webp(opened, self.settings.quality)
         elif what := self.scrubber.leak(data) or self.scrubber.leak(_told_in(data)):
             raise DataError(
                 f"{run.root}, {image.case}: the metadata of its image hold {what}: publish with "
-                f"--format webp, which leaves metadata out"
+                f"--format webp, which leaves metadata out",
+                code="secret-found",
             )
         return {
             "image": {"bytes": data, "path": f"{image.case}{_ending(data)}"},
@@ -309,11 +323,16 @@ class _Writer:
         """A text as it is, so that its digest is the judged one's."""
         place = f"{run.root}, {image.case}"
         if what := self.scrubber.leak(data):
-            raise DataError(f"{place}: its text holds {what}: name only other runs to publish them")
+            raise DataError(
+                f"{place}: its text holds {what}: name only other runs to publish them",
+                code="secret-found",
+            )
         try:
             return {"text": data.decode()}
         except UnicodeDecodeError as error:
-            raise DataError(f"{place}: its text is no UTF-8 ({error.reason})") from None
+            raise DataError(
+                f"{place}: its text is no UTF-8 ({error.reason})", code="bad-encoding"
+            ) from None
 
     def _encoded_clip(self, image: MadeImage, data: bytes) -> dict[str, Any]:
         """An MP4 as it is; any other clip, and one whose metadata tell too much, encoded anew.

@@ -59,7 +59,8 @@ class PublishedImages:
             (generator,) = names
         if generator not in names:
             raise UsageError(
-                f"hub: say with ?generator= whose images: choose from {', '.join(names)}"
+                f"hub: say with ?generator= whose images: choose from {', '.join(names)}",
+                code="missing-option",
             )
         self.root = root
         self.publication = publication
@@ -82,7 +83,8 @@ class PublishedImages:
         if options or rows not in ("", "any") or not spec.argument:
             raise UsageError(
                 "hub: write hub:NAMESPACE/NAME@TAG?generator=NAME, or a folder; &rows=any judges "
-                "them on other rows with the same prompts"
+                "them on other rows with the same prompts",
+                code="bad-spec",
             )
         root, publication = fetch_publication(spec.argument, generator)
         return cls(root, publication, generator, any_rows=bool(rows))
@@ -110,7 +112,8 @@ class PublishedImages:
             raise UsageError(
                 f"the images of {run.name} were made for rows with digest {run.rows_sha256[:12]} "
                 f"(release: {release}), yours have {digest[:12]}: use that release, or say "
-                f"rows=any to judge those whose prompts are the same"
+                f"rows=any to judge those whose prompts are the same",
+                code="different-rows",
             )
 
     def check(self, cases: Sequence[Case]) -> None:
@@ -119,7 +122,8 @@ class PublishedImages:
         if cases and not known:
             raise UsageError(
                 f"none of the {len(cases):,} cases is among the published images of {self.name}, "
-                f"which are of {', '.join(sorted(self.runs))}"
+                f"which are of {', '.join(sorted(self.runs))}",
+                code="different-rows",
             )
         for case in known:
             place = self._places[case.id]
@@ -130,7 +134,8 @@ class PublishedImages:
                 if mine != theirs:
                     raise UsageError(
                         f"{case.id}: the {what} is {mine!r}, the published image was made for "
-                        f"{theirs!r}: use the release that it was made with"
+                        f"{theirs!r}: use the release that it was made with",
+                        code="different-rows",
                     )
 
     def generate(self, request: ImageRequest) -> Image | Clip | MadeText:
@@ -140,14 +145,18 @@ class PublishedImages:
         that are not the published ones.
         """
         if request.case is None:
-            raise UsageError("hub: holds images and can't make any")
+            raise UsageError("hub: holds images and can't make any", code="cannot-generate")
         place = self._places.get(request.case.id)
         if place is None or place.status == "missing":
             raise FileNotFoundError(f"the publication has no image of {request.case.id}")
         if place.status == "refused":
-            raise GeneratorError(place.message or "refused, as published", "refused")
+            raise GeneratorError(
+                place.message or "refused, as published", "refused", code="declined"
+            )
         if place.status != "made":
-            raise GeneratorError(place.message or f"{place.status}, as published")
+            raise GeneratorError(
+                place.message or f"{place.status}, as published", code="generator-failed"
+            )
         with self._lock:
             found = self._read(place)
         if (clip := found.get("video")) is not None:
@@ -156,13 +165,15 @@ class PublishedImages:
         data: bytes = (found["image"] or {}).get("bytes", b"") if text is None else text.encode()
         as_judged = text is not None or self.publication.image_format == "png"
         if as_judged and hashlib.sha256(data).hexdigest() != place.sha256:
-            raise GeneratorError("what is published is not what its digest names")
+            raise GeneratorError(
+                "what is published is not what its digest names", code="changed-file"
+            )
         if text is not None:
             return MadeText(text)
         try:
             image = open_image(BytesIO(data))
         except ImageError as error:
-            raise GeneratorError(f"the published image {error}") from None
+            raise GeneratorError(f"the published image {error}", code="unreadable-image") from None
         if data.startswith(PNG):
             image.info[ENCODED] = data
         return image
@@ -171,7 +182,8 @@ class PublishedImages:
         if suite not in self.runs:
             raise UsageError(
                 f"{self.name} has no published images of {suite}: there are those of "
-                f"{', '.join(sorted(self.runs))}"
+                f"{', '.join(sorted(self.runs))}",
+                code="nothing-to-do",
             )
         return self.runs[suite]
 
@@ -189,7 +201,9 @@ class PublishedImages:
                             told = (row[name] for name in _INDEXED[3:])
                             self._places[row["case"]] = _Place(file, group, number, *told)
         except (pa.ArrowException, OSError, KeyError) as error:
-            raise DataError(f"{self.root / file}: not a readable parquet file ({error})") from None
+            raise DataError(
+                f"{self.root / file}: not a readable parquet file ({error})", code="unreadable-file"
+            ) from None
 
     def _read(self, place: _Place) -> dict[str, Any]:
         """What a row holds; the cases of a run come group by group."""
@@ -212,7 +226,7 @@ def _clip(data: bytes, judged: str) -> Clip:
     try:
         clip = read_clip(data)
     except ClipError as error:
-        raise GeneratorError(f"the published clip {error}") from None
+        raise GeneratorError(f"the published clip {error}", code="unreadable-image") from None
     if hashlib.sha256(data).hexdigest() != judged:
         note = "clips were encoded anew as MP4 when they were published"
         clip.info[REPORT] = json.dumps({"note": note})

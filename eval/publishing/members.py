@@ -42,14 +42,15 @@ def find_members(roots: Sequence[Path]) -> list[Publishable]:
     for root in roots:
         found = sorted(path.parent for path in root.glob(f"{RUNS}/*/*/{HEADER}"))
         if not found and not (root / HEADER).exists():
-            raise RunError(f"{root} is neither a study with runs nor a run")
+            raise RunError(f"{root} is neither a study with runs nor a run", code="not-a-run")
         for folder in found or [root]:
             run = Run.open(folder)
             member = Publishable(run.header.suite, folder.resolve().name, run)
             other = members.setdefault((member.generator, member.suite), member)
             if other is not member:
                 raise UsageError(
-                    f"{other.run.root} and {folder} would both be {member.name}: rename a folder"
+                    f"{other.run.root} and {folder} would both be {member.name}: rename a folder",
+                    code="duplicate-id",
                 )
     return [members[key] for key in sorted(members)]
 
@@ -63,5 +64,8 @@ def study_file(roots: Sequence[Path]) -> Path | None:
 def folder_of(roots: Sequence[Path], out: Path | None) -> Path:
     """Where the publication is written. Raises UsageError where it must be said."""
     if out is None and len(roots) != 1:
-        raise UsageError("several runs: say with --out where the publication is to be written")
+        raise UsageError(
+            "several runs: say with --out where the publication is to be written",
+            code="missing-option",
+        )
     return out or roots[0] / OUT

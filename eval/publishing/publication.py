@@ -321,11 +321,13 @@ def read_publication(root: Path) -> Publication:
         return Publication.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise ReleaseError(
-            f"{path}: no such file; is {root} made by `counterprior publish`?"
+            f"{path}: no such file; is {root} made by `counterprior publish`?", code="no-such-file"
         ) from None
     except ValueError as error:
         problem = " ".join(str(error).split())[:300]
-        raise ReleaseError(f"{path}: not of this version ({problem}); publish it again") from None
+        raise ReleaseError(
+            f"{path}: not of this version ({problem}); publish it again", code="another-version"
+        ) from None
 
 
 def write_publication(publication: Publication, root: Path) -> None:
@@ -351,7 +353,9 @@ def iter_rows(
                 for batch in opened.iter_batches(batch_size=128, columns=columns):
                     yield from batch.to_pylist()
         except (pa.ArrowException, OSError) as error:
-            raise ReleaseError(f"{path}: not a readable parquet file ({error})") from error
+            raise ReleaseError(
+                f"{path}: not a readable parquet file ({error})", code="unreadable-file"
+            ) from error
 
 
 def fetch_publication(where: str, generator: str = "") -> tuple[Path, Publication]:
@@ -371,7 +375,10 @@ def fetch_publication(where: str, generator: str = "") -> tuple[Path, Publicatio
     for name in (PUBLICATION, *wanted):
         path = folder / name
         if name not in listed or not path.is_file() or sha256_file(path) != listed[name]["sha256"]:
-            raise ReleaseError(f"{where}: {name} is not what {CHECKSUMS} lists; fetch it again")
+            raise ReleaseError(
+                f"{where}: {name} is not what {CHECKSUMS} lists; fetch it again",
+                code="changed-file",
+            )
     return folder, publication
 
 
@@ -389,7 +396,8 @@ def _downloaded(where: str, generator: str) -> tuple[Path, Publication, list[str
     if repo.count("/") != 1 or not revision or revision in ("main", "master"):
         raise UsageError(
             f"there is no publication at {where}: name a folder that `counterprior publish` made, "
-            f"or NAMESPACE/NAME@TAG"
+            f"or NAMESPACE/NAME@TAG",
+            code="no-such-file",
         )
     _, commit = fetch_checksums(repo, revision)
     given: dict[str, Any] = {"repo_type": "dataset", "revision": commit}
@@ -399,8 +407,12 @@ def _downloaded(where: str, generator: str) -> tuple[Path, Publication, list[str
         wanted = wanted_files(publication, generator)
         snapshot_download(repo, allow_patterns=wanted or [PUBLICATION], **given)
     except RemoteEntryNotFoundError:
-        raise ReleaseError(f"{where} has no {PUBLICATION}: it is no publication") from None
+        raise ReleaseError(
+            f"{where} has no {PUBLICATION}: it is no publication", code="not-a-publication"
+        ) from None
     except (OSError, HfHubHTTPError) as error:
         line = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise ReleaseError(f"{where}: can't be fetched ({line}); try again") from error
+        raise ReleaseError(
+            f"{where}: can't be fetched ({line}); try again", code="server-unreachable"
+        ) from error
     return root, publication, wanted

@@ -59,13 +59,19 @@ def check_forms(forms: Sequence[str], dataset: str) -> Dataset | None:
     if dataset and found is None:
         raise UsageError(
             f"--dataset {dataset!r}: write NAMESPACE/NAME@vX.Y.Z, the release's tag, or "
-            f"NAMESPACE/NAME@COMMIT with its 40 digits"
+            f"NAMESPACE/NAME@COMMIT with its 40 digits",
+            code="bad-option",
         )
     for form in forms:
         if form not in FORMS:
-            raise UsageError(f"--export {form!r}: choose from {', '.join(FORMS)}")
+            raise UsageError(
+                f"--export {form!r}: choose from {', '.join(FORMS)}", code="unknown-name"
+            )
     if "hub" in forms and found is None:
-        raise UsageError("--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark")
+        raise UsageError(
+            "--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark",
+            code="missing-option",
+        )
     return Dataset(*found.groups()) if found else None
 
 
@@ -93,7 +99,10 @@ def results_by_model(site: Path, model_id: str = "") -> dict[str, dict[str, str]
     report = json.loads((site / REPORT).read_text("utf-8"))
     generators = {result["folder"]: result["run"]["generator"] for result in report["results"]}
     if model_id and len({json.dumps(g, sort_keys=True) for g in generators.values()}) > 1:
-        raise UsageError(f"--model-id {model_id}: the runs are of several generators; report each")
+        raise UsageError(
+            f"--model-id {model_id}: the runs are of several generators; report each",
+            code="conflicting-options",
+        )
     found: dict[str, dict[str, str]] = {}
     for name, identity in generators.items():
         folder = site / FOLDER / "hub" / slugify(name)
@@ -102,12 +111,16 @@ def results_by_model(site: Path, model_id: str = "") -> dict[str, dict[str, str]
         if files and not model:
             raise UsageError(
                 f"{name}: {describe(identity)} names no model on the Hub: say with --model-id "
-                f"NAMESPACE/NAME whose results these are"
+                f"NAMESPACE/NAME whose results these are",
+                code="missing-option",
             )
         for file in files:
             path = file.relative_to(folder).as_posix()
             if path in found.setdefault(model, {}):
-                raise UsageError(f"{name}: two runs of {model} have results in {path}: report one")
+                raise UsageError(
+                    f"{name}: two runs of {model} have results in {path}: report one",
+                    code="duplicate-id",
+                )
             found[model][path] = file.read_text("utf-8")
     return found
 

@@ -41,4 +41,4 @@ def still_of(path: Path) -> Image.Image:
         return open_image(BytesIO(data) if data else path)
     for frame in clip_frames(data):
         return frame
-    raise ClipError("holds no frame")
+    raise ClipError("holds no frame", code="empty-clip")

@@ -74,7 +74,9 @@ def _claim(out: Path) -> None:
     if (out / MANIFEST).exists():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunError(f"{out} is not empty and no report: choose another --out")
+        raise RunError(
+            f"{out} is not empty and no report: choose another --out", code="folder-not-empty"
+        )
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / MANIFEST, json.dumps({"format": FORMAT}) + "\n")
 

@@ -38,7 +38,10 @@ def human_scores(labels: Sequence[Label]) -> dict[str, float | None]:
     for label in of_one_run(labels):
         if label.question != question:
             both = f"{label.question!r} and {question!r}"
-            raise RowError(f"{label.place}: question: {both}: give the labels of one question")
+            raise RowError(
+                f"{label.place}: question: {both}: give the labels of one question",
+                code="conflicting-options",
+            )
         value = _score(label)
         given.setdefault(label.case, []).extend([] if value is None else [value])
     return {name: float(np.mean(values)) if values else None for name, values in given.items()}
@@ -55,7 +58,7 @@ def _score(label: Label) -> float | None:
     if not 0 <= value <= 1:
         known = ", ".join([*WORDS, UNDECIDED])
         problem = f"{label.label!r}: write a number in [0, 1] or one of {known}"
-        raise RowError(f"{label.place}: label: {problem}")
+        raise RowError(f"{label.place}: label: {problem}", code="bad-value")
     return value
 
 
@@ -70,19 +73,25 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
     for number, row in read_rows(path):
         sample = row.get("sample_id")
         if not isinstance(sample, str) or not sample:
-            raise RowError(f"{path}:{number}: sample_id: a non-empty text is needed")
+            raise RowError(
+                f"{path}:{number}: sample_id: a non-empty text is needed", code="missing-field"
+            )
         if sample in seen:
-            raise RowError(f"{path}:{number}: sample_id: {sample!r} occurs twice")
+            raise RowError(
+                f"{path}:{number}: sample_id: {sample!r} occurs twice", code="duplicate-id"
+            )
         seen.add(sample)
         for name, value in row.items():
             score = _number(value, path.suffix == ".csv") if name != "sample_id" else None
             if score is None:
                 continue
             if not math.isfinite(score):
-                raise RowError(f"{path}:{number}: {name}: {score} is no score; write null")
+                raise RowError(
+                    f"{path}:{number}: {name}: {score} is no score; write null", code="not-a-number"
+                )
             scores.setdefault(name, {})[sample] = score
     if not scores:
-        raise RowError(f"{path}: no column of numbers beside sample_id")
+        raise RowError(f"{path}: no column of numbers beside sample_id", code="missing-column")
     return scores
 
 
@@ -170,7 +179,10 @@ def run_agree(
     """One row per metric. Raises RowError for an unknown metric and labels of unknown samples."""
     columns = read_scores(scores)
     if unknown := [name for name in metrics if name not in columns]:
-        raise RowError(f"{scores}: no metric {unknown[0]!r}: choose from {', '.join(columns)}")
+        raise RowError(
+            f"{scores}: no metric {unknown[0]!r}: choose from {', '.join(columns)}",
+            code="unknown-name",
+        )
     human = human_scores(check_labels(read_labels(labels), set().union(*columns.values())))
     chosen = metrics or list(columns)
     return [agreement(name, columns[name], human, threshold) for name in chosen]

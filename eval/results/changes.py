@@ -172,7 +172,7 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
     """
     resolved = [root.resolve() for root in roots]
     if len(set(resolved)) < len(roots):
-        raise UsageError("a run is given twice")
+        raise UsageError("a run is given twice", code="duplicate-id")
     runs = {name: Run.open(root) for name, root in zip(short_names(resolved), roots, strict=True)}
     check_alike(runs)
     qualities = {name: read_quality(run) for name, run in runs.items()}
@@ -253,7 +253,8 @@ def _of_the_same(
             )
             raise RunError(
                 f"{name} was scored by another {base.scorer} ({', '.join(changed)}): score both "
-                f"runs with the same one"
+                f"runs with the same one",
+                code="different-rows",
             )
     return None
 
@@ -265,7 +266,10 @@ def check_alike(runs: Mapping[str, Run]) -> None:
     for name in others:
         header = runs[name].header
         if (header.suite, header.rows_sha256) != (first.suite, first.rows_sha256):
-            raise RunError(f"{name} and {base} are of different rows: they can't be compared")
+            raise RunError(
+                f"{name} and {base} are of different rows: they can't be compared",
+                code="different-rows",
+            )
 
 
 def _judged(runs: Mapping[str, Run], settings: ScoreSettings) -> dict[str, dict[str, JudgedRun]]:

@@ -103,9 +103,14 @@ def check_report(inputs: CheckInputs) -> CheckReport:
     files = _named(inputs.methods)
     before = _named(inputs.before)
     if unknown := sorted(set(before) - set(files)):
-        raise UsageError(f"--before names {unknown[0]!r}, which is none of {', '.join(files)}")
+        raise UsageError(
+            f"--before names {unknown[0]!r}, which is none of {', '.join(files)}",
+            code="unknown-reference",
+        )
     if before and inputs.before_rules is None:
-        raise UsageError("--before needs --before-rules, the checker.yaml of that time")
+        raise UsageError(
+            "--before needs --before-rules, the checker.yaml of that time", code="missing-option"
+        )
     rules = CheckerRules.load(inputs.rules)
     methods: list[CheckedMethod] = []
     seen: dict[str, str] = {}
@@ -114,7 +119,10 @@ def check_report(inputs: CheckInputs) -> CheckReport:
         for one in checked:
             other = seen.setdefault(one.sample.sample_id, name)
             if other != name:
-                raise RowError(f"{file}: sample_id: {one.sample.sample_id!r} is in {other} too")
+                raise RowError(
+                    f"{file}: sample_id: {one.sample.sample_id!r} is in {other} too",
+                    code="duplicate-id",
+                )
         earlier: list[CheckedImage] = []
         if inputs.before_rules is not None:
             old = CheckerRules.load(inputs.before_rules)
@@ -152,9 +160,11 @@ def _named(specs: Sequence[str]) -> dict[str, Path]:
     for spec in specs:
         name, _, file = spec.rpartition("=")
         if not name or "/" in name:
-            raise UsageError(f"{spec!r} has no name: write METHOD=FILE")
+            raise UsageError(f"{spec!r} has no name: write METHOD=FILE", code="missing-option")
         if slugify(name) in map(slugify, found):
-            raise UsageError(f"method {name!r} is given twice, or differs in signs only")
+            raise UsageError(
+                f"method {name!r} is given twice, or differs in signs only", code="duplicate-id"
+            )
         found[name] = Path(file)
     return found
 

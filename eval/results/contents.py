@@ -53,7 +53,7 @@ def read_contents(
     resolved = [root.resolve() for root in roots]
     twice = [str(root) for root, count in Counter(resolved).items() if count > 1]
     if twice:
-        raise RunError(f"{', '.join(twice)}: given twice")
+        raise RunError(f"{', '.join(twice)}: given twice", code="duplicate-id")
     found = score_runs(roots, settings)
     contents = []
     names = dict(zip(roots, short_names(resolved), strict=True))

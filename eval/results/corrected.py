@@ -61,9 +61,14 @@ def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, Hum
             for card in cards
         ]
     except (OSError, *MALFORMED) as error:
-        raise DataError(f"{path}: no scores.json of a judged run ({error})") from None
+        raise DataError(
+            f"{path}: no scores.json of a judged run ({error})", code="bad-format"
+        ) from None
     if not any(agreement for _, agreement in known):
-        raise DataError(f"{path}: no card has people's labels: score that run with --labels first")
+        raise DataError(
+            f"{path}: no card has people's labels: score that run with --labels first",
+            code="nothing-to-do",
+        )
     yield from known
 
 

@@ -54,7 +54,9 @@ def set_distances(
     Raises UsageError for fewer than two runs, RunError for runs of different rows.
     """
     if len(roots) < 2:
-        raise UsageError("two runs are needed for a distance between their images")
+        raise UsageError(
+            "two runs are needed for a distance between their images", code="too-few-items"
+        )
     runs = {
         name: Run.open(root)
         for name, root in zip(short_names([r.resolve() for r in roots]), roots, strict=True)

@@ -125,9 +125,11 @@ def read_checks(root: Path) -> list[JudgeCheck]:
     try:
         found = read_json(path)
     except DataError as error:
-        raise DataError(f"{error}; make it with `counterprior judge-check`") from None
+        raise DataError(
+            f"{error}; make it with `counterprior judge-check`", code="no-such-file"
+        ) from None
     if not isinstance(found, list):
-        raise DataError(f"{path}: is not a list of checked judges")
+        raise DataError(f"{path}: is not a list of checked judges", code="bad-format")
     return [parse_as(JudgeCheck, one, f"{path}, judge {n}") for n, one in enumerate(found, 1)]
 
 
@@ -152,7 +154,8 @@ def check_for(root: Path, comparable: Mapping[str, str]) -> JudgeCheck:
         return check
     raise DataError(
         f"the judge was not checked with these prompts: run `counterprior judge-check` with it "
-        f"(checked: {', '.join(one.judge for one in checks) or 'none'})"
+        f"(checked: {', '.join(one.judge for one in checks) or 'none'})",
+        code="judge-unchecked",
     )
 
 

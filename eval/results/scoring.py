@@ -139,7 +139,8 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
                     what = f"{replaced:,} images were replaced since they were judged"
                 raise RunError(
                     f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score "
-                    f"what is there with --partial"
+                    f"what is there with --partial",
+                    code="incomplete-run",
                 )
     alpha = _alpha(list(judged.values()), told)
     return [
@@ -215,13 +216,16 @@ def check_comparable(results: Sequence[Result]) -> None:
         judges = sorted(json.dumps(dict(r.card.comparable), sort_keys=True) for r in part)
         other, expected = first.setdefault(run.suite, (part[0], judges))
         if run.rows_sha256 != other.run.rows_sha256:
-            raise RunError(f"{folder} and {other.folder} are of different rows")
+            raise RunError(
+                f"{folder} and {other.folder} are of different rows", code="different-rows"
+            )
         if judges != expected:
             theirs = [r.judge for r in results if r.folder == other.folder]
             raise RunError(
                 f"{folder} was judged by {' and '.join(r.judge for r in part)} and {other.folder} "
                 f"by {' and '.join(theirs)}: their scores can't be compared. Judge them alike, "
-                f"choose a judge with --judge, or say --across-judges"
+                f"choose a judge with --judge, or say --across-judges",
+                code="different-judges",
             )
 
 
@@ -269,7 +273,10 @@ def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -
     """What the judge made of gold images. Raises DataError for one that is not in `gold`, and for
     a suite without such images."""
     if gold is not None and not suite.gold:
-        raise DataError(f"{suite.name} has no gold images that check its judges: leave out --gold")
+        raise DataError(
+            f"{suite.name} has no gold images that check its judges: leave out --gold",
+            code="no-gold",
+        )
     if gold is not None:
         return check_for(gold / suite.gold, card.comparable)
     return find_check(run.root, card.comparable) if suite.gold else None
@@ -282,7 +289,9 @@ def _card_of(
     for comparable, agreement in read_cards(path):
         if comparable == card.comparable:
             return agreement
-    raise DataError(f"{path}: no card of {log.name} with the prompts of {run.root}")
+    raise DataError(
+        f"{path}: no card of {log.name} with the prompts of {run.root}", code="nothing-judged"
+    )
 
 
 def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:

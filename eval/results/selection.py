@@ -80,7 +80,7 @@ def judge_selection(
     several = len(roots) > 1
     told = {str(root): run_labels(Run.open(root), labels, several) for root in roots}
     if not any(told.values()):
-        raise DataError(f"{labels}: no label is of an image of these runs")
+        raise DataError(f"{labels}: no label is of an image of these runs", code="nothing-to-do")
     by_judge: dict[str, list[JudgedRun]] = {}
     for one in judged:
         by_judge.setdefault(one.result.judge, []).append(one)

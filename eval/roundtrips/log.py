@@ -128,11 +128,13 @@ def _read_image(path: Path) -> Image.Image:
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != path.stem:
-            raise ImageError("is not the recorded one any more")
+            raise ImageError("is not the recorded one any more", code="changed-file")
         with opened(BytesIO(data)) as image:
             image.load()
     except (OSError, ImageError) as error:
-        raise DataError(f"{path}: {error}; remove it, and it is made again") from None
+        raise DataError(
+            f"{path}: {error}; remove it, and it is made again", code="unreadable-image"
+        ) from None
     found = image.convert("RGB")
     found.info[ENCODED] = data
     return found

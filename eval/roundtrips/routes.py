@@ -150,4 +150,4 @@ def check_start(text: str) -> Modality:
         return "image"
     if text == "text":
         return "text"
-    raise UsageError(f"a round trip starts from image or text, not {text!r}")
+    raise UsageError(f"a round trip starts from image or text, not {text!r}", code="unknown-name")

@@ -78,7 +78,11 @@ def draw_step(generator: Generator, one: StepToTake, folder: Path) -> StepResult
         request = ImageRequest(prompt, one.case.seed, source=source, case=one.case)
         drawn = draw(generator, request)
     except ONE_IMAGE as error:
-        return error if isinstance(error, GeneratorError) else GeneratorError(str(error))
+        return (
+            error
+            if isinstance(error, GeneratorError)
+            else GeneratorError(str(error), code="generator-failed")
+        )
     return taken_step(folder, one.key, one.step, drawn)  # a full disk is no image's own failure
 
 
@@ -118,7 +122,7 @@ class TakeSteps:
 
     def lost(self, piece: StepToTake, deaths: int) -> StepResult:
         """A step on which that many workers died."""
-        return GeneratorError(f"{deaths} workers died taking it")
+        return GeneratorError(f"{deaths} workers died taking it", code="workers-died")
 
 
 class StepWorker:
@@ -148,5 +152,5 @@ def _request(one: StepToTake) -> CaptionRequest:
 
 def _not_written(caption: Caption) -> GeneratorError:
     if caption.status == "refused":
-        return GeneratorError(caption.text or "refused", "refused")
-    return GeneratorError(caption.text or "it wrote nothing")
+        return GeneratorError(caption.text or "refused", "refused", code="declined")
+    return GeneratorError(caption.text or "it wrote nothing", code="bad-answer")

@@ -65,7 +65,7 @@ class RoundTrip:
             for _ in place.member.take([place]):
                 pass
         if place.refused is not None:
-            raise GeneratorError(place.refused.message, "refused")
+            raise GeneratorError(place.refused.message, "refused", code="declined")
         if place.given.image is None:
             return MadeText(place.given.text, CUT if place.cut else "")
         return place.given.image()

@@ -77,7 +77,8 @@ def as_scorer(value: Any, identity: Mapping[str, str] | str = "") -> Scorer:
         return FunctionScorer(value, identity)
     raise UsageError(
         f"{value!r} is no scorer: give a spec, a function (prompt, image), or an object with score "
-        f"and identity"
+        f"and identity",
+        code="wrong-type",
     )
 
 

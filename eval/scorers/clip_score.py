@@ -33,7 +33,9 @@ class ClipScore(ContrastiveScorer):
         try:
             self.scale = float(options.get("scale", "100"))
         except ValueError:
-            raise UsageError(f"clipscore: scale is a number, not {options['scale']!r}") from None
+            raise UsageError(
+                f"clipscore: scale is a number, not {options['scale']!r}", code="not-a-number"
+            ) from None
 
     def identity(self) -> dict[str, str]:
         return {**super().identity(), "scale": f"{self.scale:g}", "prefix": self.prefix}

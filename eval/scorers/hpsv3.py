@@ -152,7 +152,8 @@ def published_texts() -> tuple[str, str]:
     path = Path(places[0], "dataset", "data_collator_qwen.py") if places else None
     if path is None or not path.is_file():
         raise UsageError(
-            "hpsv3 needs the instruction of its package: pip install --no-deps hpsv3==1.0.0"
+            "hpsv3 needs the instruction of its package: pip install --no-deps hpsv3==1.0.0",
+            code="missing-library",
         )
     texts = {
         target.id: node.value.value
@@ -162,7 +163,10 @@ def published_texts() -> tuple[str, str]:
         if isinstance(target, ast.Name)
     }
     if missing := [name for name in TEXTS if not isinstance(texts.get(name), str)]:
-        raise UsageError(f"{path} has no {missing[0]}: pip install --no-deps hpsv3==1.0.0")
+        raise UsageError(
+            f"{path} has no {missing[0]}: pip install --no-deps hpsv3==1.0.0",
+            code="missing-library",
+        )
     return str(texts[TEXTS[0]]), str(texts[TEXTS[1]])
 
 

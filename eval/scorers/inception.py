@@ -35,12 +35,15 @@ class InceptionFeatures(SpecAdapter):
     def __init__(self, spec: Spec) -> None:
         """Raises UsageError for a wrong option or a file that is not there."""
         if unknown := sorted(set(spec.options) - {"device"}):
-            raise UsageError(f"inception: no option {unknown[0]!r}: choose from device")
+            raise UsageError(
+                f"inception: no option {unknown[0]!r}: choose from device", code="unknown-option"
+            )
         self.path = Path(spec.argument)
         if not spec.argument or not self.path.is_file():
             raise UsageError(
                 f"inception: {spec.argument or 'no file'} is not there: name the TorchScript file "
-                f"inception-2015-12-05.pt"
+                f"inception-2015-12-05.pt",
+                code="no-such-file",
             )
         self.device = find_device(spec.options.get("device"))
         with self.path.open("rb") as file:
@@ -69,7 +72,9 @@ class InceptionFeatures(SpecAdapter):
                 load: Any = torch.jit.load
                 return load(str(self.path), map_location=self.device).eval()
         except RuntimeError as error:
-            raise LoadError(f"{self.path} is no TorchScript program: {error}") from None
+            raise LoadError(
+                f"{self.path} is no TorchScript program: {error}", code="load-failed"
+            ) from None
 
     def features(self, images: Sequence[Image]) -> Array:
         import torch

@@ -48,13 +48,17 @@ class LocalScorer(ABC):
         options = dict(spec.options)
         known = (*SETTINGS, *cls.OPTIONS)
         if unknown := sorted(set(options) - set(known)):
-            raise UsageError(f"{spec.kind}: no option {unknown[0]!r}: choose from {known}")
+            raise UsageError(
+                f"{spec.kind}: no option {unknown[0]!r}: choose from {known}", code="unknown-option"
+            )
         model = spec.argument or cls.MODEL
         checkpoint = Checkpoint.find(model, options.pop("revision", None), cls.MARKER)
         placement = Placement.from_options({"dtype": "float32", **options})
         batch = options.pop("batch", "1")
         if not (batch.isascii() and batch.isdigit() and int(batch) > 0):
-            raise UsageError(f"{spec.kind}: batch is a whole number from 1, not {batch!r}")
+            raise UsageError(
+                f"{spec.kind}: batch is a whole number from 1, not {batch!r}", code="not-a-number"
+            )
         own = {name: options[name] for name in cls.OPTIONS if name in options}
         return cls(checkpoint, placement, int(batch), own)
 
@@ -97,4 +101,6 @@ class LocalScorer(ABC):
         except LoadError:
             raise
         except Exception as error:  # whatever its files or the device make of it
-            raise LoadError(f"{self.checkpoint.name} can't be loaded: {error}") from error
+            raise LoadError(
+                f"{self.checkpoint.name} can't be loaded: {error}", code="load-failed"
+            ) from error

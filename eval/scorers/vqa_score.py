@@ -69,5 +69,8 @@ class VqaScore:
 def _share_of_yes(verdict: Verdict) -> float:
     if verdict.probabilities is None or verdict.mass is None:
         why = f"{verdict.label}: {verdict.raw}" if verdict.failed else "no probabilities"
-        raise ScorerError(f"{why}; VQAScore needs them, e.g. openai:MODEL?logprobs=20")
+        raise ScorerError(
+            f"{why}; VQAScore needs them, e.g. openai:MODEL?logprobs=20",
+            code="no-log-probabilities",
+        )
     return verdict.probabilities["yes"] * verdict.mass

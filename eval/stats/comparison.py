@@ -98,9 +98,10 @@ def paired_items(
 
     if not 0 < abs(difference) <= discordance <= 1:
         raise UsageError(
-            f"difference {difference:g} must be within the discordance {discordance:g}"
+            f"difference {difference:g} must be within the discordance {discordance:g}",
+            code="out-of-range",
         )
     if not 0 < power < 1:
-        raise UsageError(f"power {power} is not between 0 and 1")
+        raise UsageError(f"power {power} is not between 0 and 1", code="out-of-range")
     z = normal_quantile(1 - alpha) + float(ndtri(power))
     return math.ceil(z * z * (discordance - difference**2) / difference**2)

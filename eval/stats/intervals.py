@@ -39,7 +39,7 @@ def normal_quantile(level: float) -> float:
     from scipy.special import ndtri
 
     if not 0 < level < 1:
-        raise UsageError(f"confidence level {level} is not between 0 and 1")
+        raise UsageError(f"confidence level {level} is not between 0 and 1", code="out-of-range")
     return float(ndtri((1 + level) / 2))
 
 

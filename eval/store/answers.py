@@ -229,7 +229,7 @@ class AnswerLog(Mapping[str, Payload]):
             raise DataError(
                 f"{place}: made by {by!r}, and this folder is of {self._by!r}",
                 "put back the file that belongs here",
-                code="other-answerer",
+                code="another-run",
             )
         return self._payload.from_record(record, place)
 
@@ -265,4 +265,4 @@ def _at(placed: tuple[At, dict[str, Any]]) -> At:
 
 
 def _damaged(what: str) -> RecordError:
-    return RecordError(what, "restore the file", code="damaged-record")
+    return RecordError(what, "restore the file", code="damaged-log")

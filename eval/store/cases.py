@@ -24,7 +24,10 @@ class CaseFile(Sequence[Case]):
     def __init__(self, path: Path, shard: RunShard | None = None) -> None:
         """Only the cases of a shard, where one is given. Raises DataError without a file."""
         if not path.exists():
-            raise DataError(f"{path}: no such file; run the command that made the run again")
+            raise DataError(
+                f"{path}: no such file; run the command that made the run again",
+                code="no-such-file",
+            )
         self._path = path
         self._places = array("Q")
         self._file = LineReader(path)
@@ -63,7 +66,9 @@ class CaseFile(Sequence[Case]):
 def read_cases(path: Path) -> list[Case]:
     """All cases of a run, in one pass. Raises DataError without a file."""
     if not path.exists():
-        raise DataError(f"{path}: no such file; run the command that made the run again")
+        raise DataError(
+            f"{path}: no such file; run the command that made the run again", code="no-such-file"
+        )
     with collector_paused():
         return [_case(record, path, place) for (place, _), record in read_places(path)]
 
@@ -71,5 +76,5 @@ def read_cases(path: Path) -> list[Case]:
 def _case(record: dict[str, Any], path: Path, place: int) -> Case:
     case = parse_as(Case, record, f"{path} at byte {place}")
     if not _SOURCE.fullmatch(case.source) or not _NAME.fullmatch(case.file):
-        raise DataError(f"{path}: {case.id} would lie outside the run")
+        raise DataError(f"{path}: {case.id} would lie outside the run", code="outside-folder")
     return case

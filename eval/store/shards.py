@@ -23,7 +23,7 @@ def parse_shard(text: str) -> RunShard:
     part, _, count = text.partition("/")
     if part.isdecimal() and count.isdecimal() and 1 <= int(part) <= int(count):
         return int(part), int(count)
-    raise UsageError(f"shard {text!r}: write I/N with I from 1 to N, e.g. 2/8")
+    raise UsageError(f"shard {text!r}: write I/N with I from 1 to N, e.g. 2/8", code="bad-option")
 
 
 def shard_log(stem: str, shard: RunShard | None) -> str:
@@ -101,5 +101,6 @@ def _refuse_shards(path: Path, what: str) -> None:
     except InUseError:
         count = path.stem.rpartition("-")[2]
         raise InUseError(
-            f"{what} is in use by shards of {count}; wait for their end, or run shards of {count}"
+            f"{what} is in use by shards of {count}; wait for their end, or run shards of {count}",
+            code="in-use",
         ) from None

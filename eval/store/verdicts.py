@@ -258,7 +258,8 @@ def check_tally(name: str, tally: Tally) -> None:
     """Raises JudgeFailed where something was asked and every call failed."""
     if tally.labels and set(tally.labels) == {"error"} and not tally.known:
         failed = JudgeFailed(
-            f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}"
+            f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}",
+            code="all-failed",
         )
         failed.questions = tally.labels["error"]
         raise failed

@@ -67,7 +67,10 @@ def best_of_curve(
     """
     candidates = read_candidates(root)
     if not candidates:
-        raise RunFailed(f"{root} has no candidates: make a run with --method best-of:16?by=JUDGE")
+        raise RunFailed(
+            f"{root} has no candidates: make a run with --method best-of:16?by=JUDGE",
+            code="nothing-to-do",
+        )
     plan = (cost or Cost()).plan(root)
     opened = [as_judge(judge, plan) for judge in judges]
     names = [describe(judge.identity()) for judge in opened]

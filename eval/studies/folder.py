@@ -65,7 +65,7 @@ class StudyModels:
                     f"{self.root}: {kind[:-1]} {name!r} is another one now: "
                     f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}",
                     "give it another name, or choose another --out",
-                    code="model-changed",
+                    code="another-run",
                 )
             models[kind][name] = {"spec": spec, "identity": dict(identity)}
             write_json(self.root / MODELS, models)
@@ -187,7 +187,7 @@ class Study:
                 raise InUseError(
                     f"{what} is in use by shards with another study file{self._changed_keys()}",
                     "give all shards the same file, or wait for their end",
-                    code="other-study-file",
+                    code="another-run",
                 ) from None
         return claimed
 
@@ -204,7 +204,10 @@ class Study:
         wanted = {self.root / cell.folder: cell for cell in self.cells}
         if there and not wanted.keys() & set(there):
             names = ", ".join("/".join(path.parts[-2:]) for path in there[:3])
-            raise RunError(f"{self.root} holds another study, of {names}: choose another --out")
+            raise RunError(
+                f"{self.root} holds another study, of {names}: choose another --out",
+                code="another-run",
+            )
         for root in there:
             if (cell := wanted.get(root)) is None:
                 continue  # taken out of the file: it stays, and is in no table
@@ -217,7 +220,8 @@ class Study:
                 if (found := getattr(header, name)) != asked:
                     raise RunError(
                         f"{root} was made with {name} {found}, and the study's file now says "
-                        f"{asked}: write {name} {found} again, or choose another --out"
+                        f"{asked}: write {name} {found} again, or choose another --out",
+                        code="another-run",
                     )
 
 

@@ -35,10 +35,12 @@ def format_table(table: StudyTable, form: str) -> str:
     """
     if form == FIGURE:
         if not table.figure:
-            raise UsageError(f"{table.title}: has no figure: choose from {', '.join(FORMS)}")
+            raise UsageError(
+                f"{table.title}: has no figure: choose from {', '.join(FORMS)}", code="unsupported"
+            )
         return table.figure
     if form not in FORMS:
-        raise UsageError(unknown("format", form, [*FORMS, FIGURE]))
+        raise UsageError(unknown("format", form, [*FORMS, FIGURE]), code="unknown-name")
     return FORMS[form](table)
 
 

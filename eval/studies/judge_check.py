@@ -68,7 +68,9 @@ class GoldImages(Generator):
             with opened(BytesIO(data)) as image:
                 image.load()
         except ImageError as error:
-            raise DataError(f"the gold image of {case.row} {error}") from None
+            raise DataError(
+                f"the gold image of {case.row} {error}", code="unreadable-image"
+            ) from None
         image.info[ENCODED] = data
         return image
 
@@ -114,13 +116,17 @@ def check_judges(
     """
     golds = {name: gold for name in SUITES if (gold := open_gold(name, persona))}
     if unknown := [name for name in suites if name not in golds]:
-        raise UsageError(f"{unknown[0]} has no gold images: choose from {', '.join(golds)}")
+        raise UsageError(
+            f"{unknown[0]} has no gold images: choose from {', '.join(golds)}", code="no-gold"
+        )
     repo, _, tag = data.partition("@")
     chosen = [golds[name] for name in suites] or [
         gold for gold in golds.values() if has_config(repo, gold.name, revision or tag or None)
     ]
     if not chosen:
-        raise ReleaseError(f"{data}: holds no gold images: build it with all configs")
+        raise ReleaseError(
+            f"{data}: holds no gold images: build it with all configs", code="no-gold"
+        )
     plan, checked = (cost or Cost()).plan(out), []
     for gold in chosen:
         found = read_rows(data, gold.name, revision)

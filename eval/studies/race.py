@@ -57,11 +57,13 @@ class RaceSettings:
     def __post_init__(self) -> None:
         check_convention(self.convention)
         if self.policy not in POLICIES:
-            raise UsageError(f"no policy {self.policy!r}: choose from {', '.join(POLICIES)}")
+            raise UsageError(
+                f"no policy {self.policy!r}: choose from {', '.join(POLICIES)}", code="unknown-name"
+            )
         if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha {self.alpha} is not between 0 and 1")
+            raise UsageError(f"alpha {self.alpha} is not between 0 and 1", code="out-of-range")
         if not 0 <= self.delta < 1:
-            raise UsageError(f"delta {self.delta} is not in [0, 1)")
+            raise UsageError(f"delta {self.delta} is not in [0, 1)", code="out-of-range")
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,9 @@ class _Table:
         if key not in self.found:
             value = self.score(name, item)
             if value is not None and not 0 <= value <= 1:
-                raise UsageError(f"{name}, item {item}: score {value} is not in [0, 1]")
+                raise UsageError(
+                    f"{name}, item {item}: score {value} is not in [0, 1]", code="out-of-range"
+                )
             self.found[key] = math.nan if value is None else float(value)
         return self.found[key]
 
@@ -159,9 +163,9 @@ def race(
     """
     settings = settings or RaceSettings()
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("a race needs two or more generators, each once")
+        raise UsageError("a race needs two or more generators, each once", code="too-few-items")
     if not items or len(set(items)) < len(items):
-        raise UsageError("a race needs items, each once")
+        raise UsageError("a race needs items, each once", code="too-few-items")
     table = _Table(names, score)
     run = _eliminate if settings.policy == "eliminate" else _ucb
     end = run(table, sorted(items), settings, progress)

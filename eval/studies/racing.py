@@ -72,7 +72,10 @@ class Recorded:
             path = Path(file)
             columns = read_scores(path)
             if metric not in columns:
-                raise RowError(f"{path}: no metric {metric!r}: choose from {', '.join(columns)}")
+                raise RowError(
+                    f"{path}: no metric {metric!r}: choose from {', '.join(columns)}",
+                    code="unknown-name",
+                )
             self._scores[name or path.stem] = columns[metric]
             self._digests[name or path.stem] = hashlib.sha256(path.read_bytes()).hexdigest()
         self.metric = metric
@@ -98,7 +101,9 @@ class Live:
         self._settings = settings
         suite = open_suite(settings.suite)
         if not suite.has_right_images:
-            raise UsageError(f"{suite.name} has no right and wrong images: it can't be raced")
+            raise UsageError(
+                f"{suite.name} has no right and wrong images: it can't be raced", code="unsupported"
+            )
         plan = settings.cost.plan(out)
         self._judge: Judge = as_judge(settings.judge, plan)
         self._open = ExitStack()
@@ -188,9 +193,11 @@ def race_live(
     Raises UsageError unless suite, generators and judge are named, and for a bad `by`.
     """
     if live.by not in ("label", "number"):
-        raise UsageError(f"--by {live.by!r}: choose from label, number")
+        raise UsageError(f"--by {live.by!r}: choose from label, number", code="unknown-name")
     if not (live.suite and live.generators and live.judge):
-        raise UsageError("a race needs --scores, or --suite with --generator and --judge")
+        raise UsageError(
+            "a race needs --scores, or --suite with --generator and --judge", code="missing-option"
+        )
     with Lock(out / _LOCK, f"the race {out}"), Live(live, out) as source:
         return run_race(source, settings, out, progress)
 
@@ -206,7 +213,7 @@ def run_race(
     header = json.loads(json.dumps({"settings": asdict(settings), "source": source.identity()}))
     path = out / HEADER
     if path.exists() and json.loads(path.read_text("utf-8")) != header:
-        raise UsageError(f"{out} holds another race: choose another --out")
+        raise UsageError(f"{out} holds another race: choose another --out", code="another-run")
     write_json(path, header)
     why: dict[str, Counter[str]] = {name: Counter() for name in source.names}
 
@@ -222,7 +229,9 @@ def run_race(
     if all(mean is None for mean in result.means.values()):
         causes = "; ".join(f"{name}: {counts}" for name, counts in failures.items())
         first = f"; the first: {source.first_error}" if source.first_error else ""
-        raise RunFailed(f"no image of the race could be scored ({causes}){first}")
+        raise RunFailed(
+            f"no image of the race could be scored ({causes}){first}", code="all-failed"
+        )
     plain: dict[str, Any] = json.loads(json.dumps(asdict(result) | {"failures": failures}))
     if figure := course_figure(result):
         write_whole(out / FIGURE, figure)

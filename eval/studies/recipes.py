@@ -39,7 +39,7 @@ def recipe_names() -> tuple[str, ...]:
 def read_recipe(name: str) -> Recipe:
     """A recipe. Raises UsageError for one that isn't there."""
     if name not in recipe_names():
-        raise UsageError(unknown("recipe", name, recipe_names()))
+        raise UsageError(unknown("recipe", name, recipe_names()), code="unknown-name")
     file = resources.files(__package__) / "recipes" / f"{name}.yaml"
     text = file.read_text("utf-8")
     return Recipe(name, text, parse_study(text, f"{name}.yaml"))
@@ -53,9 +53,9 @@ def find_layout(name: str) -> TableLayout:
     if name.endswith((".yaml", ".yml")):
         found = read_study(Path(name)).table
         if found is None:
-            raise UsageError(f"{name} has no `table`")
+            raise UsageError(f"{name} has no `table`", code="no-table")
         return found
     layout = read_recipe(name).study.table
     if layout is None:
-        raise UsageError(f"the recipe {name} has no `table`")
+        raise UsageError(f"the recipe {name} has no `table`", code="no-table")
     return layout

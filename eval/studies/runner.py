@@ -82,7 +82,8 @@ def _check_rows(study: Study, rows: Mapping[str, Rows]) -> None:
         if run is not None and run.header.rows_sha256 != now:
             raise RunError(
                 f"{run.root} was made with other rows of {cell.suite} than {study.file.data} has "
-                f"now: give it the release of that time, or choose another --out"
+                f"now: give it the release of that time, or choose another --out",
+                code="different-rows",
             )
 
 

@@ -32,10 +32,13 @@ class PlanSettings:
     def __post_init__(self) -> None:
         """Raises UsageError for what is no share."""
         if self.difference is not None and not 0 < self.difference <= 1:
-            raise UsageError(f"difference {self.difference} must be above 0 and at most 1")
+            raise UsageError(
+                f"difference {self.difference} must be above 0 and at most 1", code="out-of-range"
+            )
         if not 0 < self.alpha < 1 or not 0.5 <= self.power < 1:
             raise UsageError(
-                f"alpha {self.alpha} must be in (0, 1), power {self.power} in [0.5, 1)"
+                f"alpha {self.alpha} must be in (0, 1), power {self.power} in [0.5, 1)",
+                code="out-of-range",
             )
 
 
@@ -59,7 +62,9 @@ def plan(
         return _from_runs(runs, settings, judges)
     if len(rates) == 2 and not runs:
         return _from_rates(rates[0], rates[1], discordance, settings)
-    raise UsageError("give two judged runs, or two rates: --rate 0.70 --rate 0.75")
+    raise UsageError(
+        "give two judged runs, or two rates: --rate 0.70 --rate 0.75", code="missing-option"
+    )
 
 
 def _from_rates(
@@ -70,7 +75,10 @@ def _from_rates(
     Two generators mostly fail on the same items, so that is cautious.
     """
     if not (0 <= first <= 1 and 0 <= second <= 1) or first == second:
-        raise UsageError(f"rates {first} and {second} must be two different shares from 0 to 1")
+        raise UsageError(
+            f"rates {first} and {second} must be two different shares from 0 to 1",
+            code="out-of-range",
+        )
     apart = first * (1 - second) + second * (1 - first) if discordance is None else discordance
     difference = settings.difference or abs(first - second)
     items = paired_items(difference, apart, settings.alpha, settings.power)
@@ -82,7 +90,10 @@ def _from_runs(
 ) -> dict[str, Any]:
     first, second = read_contents(runs, ScoreSettings(judges=tuple(judges)))
     if first.suite.name != second.suite.name:
-        raise UsageError(f"{runs[0]} is of {first.suite.name}, {runs[1]} of {second.suite.name}")
+        raise UsageError(
+            f"{runs[0]} is of {first.suite.name}, {runs[1]} of {second.suite.name}",
+            code="different-rows",
+        )
     theirs = {judged.result.judge: judged for judged in second.judged}
     plain: dict[str, Any] = without_nan(
         {

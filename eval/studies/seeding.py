@@ -161,7 +161,8 @@ def _claim(out: Path, who: Mapping[str, Mapping[str, str]]) -> None:
         if known.get(role) != dict(identity):
             raise UsageError(
                 f"{out} holds seed images of another {role}, {describe(known.get(role) or {})}: "
-                f"choose another --seeds-out"
+                f"choose another --seeds-out",
+                code="another-run",
             )
 
 
@@ -175,7 +176,8 @@ def _check_decided(out: Path, said: Sequence[Outcome], run: Run) -> None:
     cause = cause or run.images()[first.case.id].message or first.image
     raise RunFailed(
         f"{out}: {len(failed)} of {len(said)} seed images could not be made or judged, the first "
-        f"({first.case.prompt!r}) because of: {cause}; run the same command again to try these"
+        f"({first.case.prompt!r}) because of: {cause}; run the same command again to try these",
+        code="all-failed",
     )
 
 
@@ -202,11 +204,16 @@ def _png(run: Run, image: MadeImage) -> bytes:
     Raises UsageError for a clip, DataError for a file that is not the judged one any more.
     """
     if image.frames:
-        raise UsageError("--seed-images: this generator makes clips, and edits start from an image")
+        raise UsageError(
+            "--seed-images: this generator makes clips, and edits start from an image",
+            code="wrong-medium",
+        )
     try:
         data = recorded_bytes(run.root, image)
     except ImageError as error:
-        raise DataError(f"{run.image_path(image)} {error}: run the same command again") from None
+        raise DataError(
+            f"{run.image_path(image)} {error}: run the same command again", code="unreadable-image"
+        ) from None
     with opened(BytesIO(data)) as found:
         keep = found.format == "PNG" and found.mode == "RGB"
     return data if keep else encode_png(open_image(BytesIO(data)))

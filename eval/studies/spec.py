@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from ...errors import DataError, UsageError
 from ...specs import Spec
+from ...tables import fault_code
 from ..captioners import CAPTIONERS, PAID_CAPTIONERS
 from ..clips.frames import USUAL, FrameChoice
 from ..generators import GENERATORS
@@ -42,6 +43,7 @@ from .table_layout import (
     LineLayout,
     PaperLayout,
     PaperLine,
+    StudyFault,
     TableLayout,
     TablePart,
     layout_problems,
@@ -270,7 +272,7 @@ def read_study(path: Path, changes: Sequence[str] = ()) -> StudyFile:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.reason
-        raise StudyError(f"{path}: no study file: {reason}") from None
+        raise StudyError(f"{path}: no study file: {reason}", code="no-such-file") from None
     return parse_study(text, str(path), changes)
 
 
@@ -279,15 +281,18 @@ def parse_study(text: str, source: str, changes: Sequence[str] = ()) -> StudyFil
     lines = _lines(text, source)
     plain = yaml.safe_load(text)
     if not isinstance(plain, dict):
-        raise StudyError(f"{source}: a study maps data, suites, generators and judges")
+        raise StudyError(
+            f"{source}: a study maps data, suites, generators and judges", code="wrong-type"
+        )
     for change in changes:
         _change(plain, change)
     try:
         study = StudyFile.model_validate(plain)
     except ValidationError as error:
-        raise StudyError(_error_message(error, source, lines, plain)) from None
-    for place, problem in _problems(study):
-        raise StudyError(f"{_at(source, lines, place)}: {problem}")
+        problem, code = _first_fault(error, source, lines, plain)
+        raise StudyError(problem, code=code) from None
+    for place, code, problem in _problems(study):
+        raise StudyError(f"{_at(source, lines, place)}: {problem}", code=code)
     return study
 
 
@@ -383,15 +388,19 @@ def _raters_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
         yield from study.scorers
 
 
-def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """What no type says: (path of keys, problem), the first in the file first."""
+def _problems(study: StudyFile) -> Iterator[StudyFault]:
+    """Faults that the types of the fields do not exclude, the first in the file first."""
     needed = {"data": study.data, "suites": study.suites, "generators": study.all_generators}
     for key, given in {**needed, "judges": study.judges}.items():
         if not given and (any(needed.values()) or study.judges or not study.corpora):
-            yield (key,), f"missing; a study has {', '.join(needed)} and judges, or corpora"
+            yield (
+                (key,),
+                "missing-field",
+                f"missing; a study has {', '.join(needed)} and judges, or corpora",
+            )
     for suite in study.suites:
         if suite not in SUITES:
-            yield ("suites", suite), unknown("suite", suite, SUITES)
+            yield ("suites", suite), "unknown-name", unknown("suite", suite, SUITES)
     captioners = {**CAPTIONERS, **PAID_CAPTIONERS}
     models = {
         "generators": GENERATORS,
@@ -407,22 +416,30 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
         seen: dict[str, str] = {}
         for name, text in getattr(study, key).items():
             if not NAME.fullmatch(name):
-                yield (key, name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+                yield (key, name), "bad-name", _bad_name(name)
             # Some file systems hold one of two names that differ in case only.
             if (other := seen.setdefault(name.lower(), name)) != name:
-                yield (key, name), f"{name!r} and {other!r} differ in case only"
+                yield (key, name), "duplicate-id", f"{name!r} and {other!r} differ in case only"
             yield from _spec_problems((key, name), what, text, kinds)
     for what, named in (("judge", study.judges), ("scorer", study.scorers)):
         specs: dict[str, str] = {}
         for name, text in named.items():
             if (other := specs.setdefault(text, name)) != name:
-                yield (f"{what}s", name), f"{name!r} is the same {what} as {other!r}"
+                yield (
+                    (f"{what}s", name),
+                    "duplicate-id",
+                    f"{name!r} is the same {what} as {other!r}",
+                )
     for name in study.scorers:
         if name.lower() in map(str.lower, study.judges):
-            yield ("scorers", name), f"a judge is named {name!r}, too: give it another name"
+            yield (
+                ("scorers", name),
+                "duplicate-id",
+                f"a judge is named {name!r}, too: give it another name",
+            )
     for name in study.methods:
         if not NAME.fullmatch(name):
-            yield ("methods", name), f"{name!r} is no name of a file: use letters, digits, . _ -"
+            yield ("methods", name), "bad-name", _bad_name(name)
         texts = study.methods[name]
         for text in (texts,) if isinstance(texts, str) else texts:
             yield from _spec_problems(("methods", name), "method", text, METHODS)
@@ -434,22 +451,28 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
     }
     for suite, files in study.labels.items():
         if suite not in study.suites:
-            yield ("labels", suite), unknown("suite of the study", suite, study.suites)
+            yield (
+                ("labels", suite),
+                "unknown-name",
+                unknown("suite of the study", suite, study.suites),
+            )
         for generator in files if isinstance(files, dict) else ():
             if generator not in names["generator"]:
                 problem = unknown("generator", generator, names["generator"])
-                yield ("labels", suite, generator), problem
+                yield ("labels", suite, generator), "unknown-name", problem
     for key, patterns in (("only", study.only), ("except", study.exceptions)):
         for number, pattern in enumerate(patterns):
             for what, known in names.items():
                 text = getattr(pattern, what)
                 if not any(fnmatchcase(name, text) for name in known):
-                    yield (key, number, what), f"{text!r} fits no {what} of {', '.join(known)}"
+                    problem = f"{text!r} fits no {what} of {', '.join(known)}"
+                    yield (key, number, what), "unknown-name", problem
     for number, one in enumerate(study.exceptions):
         own = one.changes.keys() & {"limit", "seeds", "spec"}
         if one.judge != "*" and own:
-            problem = f"every judge sees the same images: {', '.join(sorted(own))} goes without it"
-            yield ("except", number, "judge"), problem
+            keys = ", ".join(sorted(own))
+            problem = f"all judges see the same images: remove `judge`, or {keys}"
+            yield ("except", number, "judge"), "conflicting-options", problem
         if one.spec is not None:
             yield from _spec_problems(("except", number, "spec"), "generator", one.spec, GENERATORS)
     if study.table is not None:
@@ -457,15 +480,15 @@ def _problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
         for number, column in enumerate(study.table.columns):
             if column.score.startswith(SCORER) and column.scorer not in study.scorers:
                 problem = unknown("scorer", column.scorer, study.scorers)
-                yield ("table", "columns", number, "score"), problem
+                yield ("table", "columns", number, "score"), "unknown-name", problem
     if study.judges and not cells_of(study):
-        yield (), "nothing is left to do after `only` and `except`"
+        yield (), "nothing-to-do", "`only` and `except` leave no cell: remove a pattern"
 
 
 _WHAT = {"any_to_any": "model that is a captioner and a generator", "text_judges": "judge"}
 
 
-def _trip_problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
+def _trip_problems(study: StudyFile) -> Iterator[StudyFault]:
     captioners = {**CAPTIONERS, **PAID_CAPTIONERS}
     for key, text, what, kinds in (
         ("image", study.editors.image, "generator", GENERATORS),
@@ -475,27 +498,43 @@ def _trip_problems(study: StudyFile) -> Iterator[tuple[tuple[Any, ...], str]]:
             yield from _spec_problems(("editors", key), what, text, kinds)
     for name in study.any_to_any:
         if name in study.generators or name in study.captioners:
-            yield ("any_to_any", name), f"{name!r} names another model, too"
+            yield ("any_to_any", name), "duplicate-id", f"{name!r} names another model, too"
     for name in study.text_judges:
         if name in study.judges or name in study.scorers:
-            yield ("text_judges", name), f"{name!r} names another judge or scorer, too"
+            yield (
+                ("text_judges", name),
+                "duplicate-id",
+                f"{name!r} names another judge or scorer, too",
+            )
     trips = [suite for suite in study.suites if suite in SUITES and SUITES[suite].takes_trips]
     if trips and not study.all_captioners:
-        yield ("suites", trips[0]), "needs captioners, or models that are any_to_any"
+        yield (
+            ("suites", trips[0]),
+            "missing-field",
+            "needs captioners, or models that are any_to_any",
+        )
     if study.all_captioners and not trips:
-        yield ("suites",), "captioners and any_to_any are for round trips: no suite has any"
+        yield (
+            ("suites",),
+            "conflicting-options",
+            "captioners and any_to_any are for round trips: no suite has any",
+        )
+
+
+def _bad_name(name: str) -> str:
+    return f"{name!r} is not a valid file name: use letters, digits, . _ -"
 
 
 def _spec_problems(
     place: tuple[Any, ...], what: str, text: str, kinds: Iterable[str]
-) -> Iterator[tuple[tuple[Any, ...], str]]:
+) -> Iterator[StudyFault]:
     try:
         kind = Spec.parse(text).kind
     except UsageError as error:
-        yield place, str(error)
+        yield place, error.code, str(error)
         return
     if kind not in kinds and kind != "python":
-        yield place, unknown(what, kind, [*kinds, "python"])
+        yield place, "unknown-name", unknown(what, kind, [*kinds, "python"])
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
@@ -515,13 +554,15 @@ def _change(plain: dict[str, Any], change: str) -> None:
     keys, equals, text = change.partition("=")
     section, _, name = keys.partition(".")
     if not equals or section not in _KEYS:
-        raise UsageError(f"--set {change!r}: {unknown('key', section, _KEYS)}")
+        raise UsageError(
+            f"--set {change!r}: {unknown('key', section, _KEYS)}", code="unknown-field"
+        )
     value: Any = text or None
     if (section, bool(name)) not in _TEXTS:
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise UsageError(f"--set {change!r}: {text!r} is no YAML") from None
+            raise UsageError(f"--set {change!r}: {text!r} is no YAML", code="bad-yaml") from None
     held: Any = plain
     path = [section, name] if name else [section]
     if section == "suites":  # names of suites and settings have no dots
@@ -529,7 +570,7 @@ def _change(plain: dict[str, Any], change: str) -> None:
     for key in path[:-1]:
         held = held.setdefault(key, {})
         if not isinstance(held, dict):
-            raise UsageError(f"--set {change!r}: {key} has no entries")
+            raise UsageError(f"--set {change!r}: {key} has no entries", code="bad-value")
     if value is None:
         held.pop(path[-1], None)
     else:
@@ -568,7 +609,9 @@ def _lines(text: str, source: str) -> Lines:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{source}:{mark.line + 1}" if mark else source
-        raise StudyError(f"{place}: no YAML: {getattr(error, 'problem', None) or error}") from None
+        raise StudyError(
+            f"{place}: no YAML: {getattr(error, 'problem', None) or error}", code="bad-yaml"
+        ) from None
     found: dict[tuple[Any, ...], int] = {}
     if root is not None:
         _walk(root, (), found, source)
@@ -583,7 +626,8 @@ def _walk(node: yaml.Node, path: tuple[Any, ...], found: dict[Any, int], source:
             if below in found:
                 raise StudyError(
                     f"{source}:{line}: {'.'.join(map(str, below))} occurs twice, first in line "
-                    f"{found[below]}"
+                    f"{found[below]}",
+                    code="duplicate-id",
                 )
             found[below] = line
             _walk(value, below, found, source)
@@ -600,10 +644,10 @@ def _at(source: str, lines: Lines, place: Sequence[Any]) -> str:
     return f"{head}: {'.'.join(map(str, path))}" if path else head
 
 
-def _error_message(
+def _first_fault(
     error: ValidationError, source: str, lines: Lines, plain: Mapping[str, Any]
-) -> str:
-    """The first fault in the file, in one line."""
+) -> tuple[str, str]:
+    """The first fault in the file, in one line, and the code of its error."""
 
     def place(loc: tuple[Any, ...]) -> tuple[Any, ...]:
         # A union adds which of its types was tried; what stands in the file does not.
@@ -626,4 +670,4 @@ def _error_message(
     elif not isinstance(first["input"], Mapping):
         problem += f", not {first['input']!r}"
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{_at(source, lines, where)}: {problem}{more}"
+    return f"{_at(source, lines, where)}: {problem}{more}", fault_code(first["type"])

@@ -79,7 +79,7 @@ def judged_runs(study: Study, partial: bool = False) -> list[Path]:
             f"{study.root}: {len(gaps):,} of its cells not done, the first {gaps[0].cell}: "
             f"{gaps[0].gap}",
             "run `counterprior study run` again, or say --partial",
-            code="incomplete-study",
+            code="incomplete-run",
         )
     runs = [
         root

@@ -92,7 +92,10 @@ def run_switches(
     labels say nothing of a prior, RunFailed where no case is biased.
     """
     if unknown := set(settings.protocols) - set(PROTOCOLS):
-        raise UsageError(f"no protocol {sorted(unknown)[0]!r}: choose from {', '.join(PROTOCOLS)}")
+        raise UsageError(
+            f"no protocol {sorted(unknown)[0]!r}: choose from {', '.join(PROTOCOLS)}",
+            code="unknown-name",
+        )
     suite = open_suite(settings.suite)
     prior = prior_of(suite)
     generator = as_generator(settings.generator)
@@ -109,7 +112,10 @@ def run_switches(
     said = outcomes(done.run, done.judged[0][0])
     chosen = biased(said, *prior)[: settings.count]
     if not chosen:
-        raise RunFailed(f"{base.out}: no prompt puts the first-mentioned left in both orders")
+        raise RunFailed(
+            f"{base.out}: no prompt puts the first-mentioned left in both orders",
+            code="nothing-to-do",
+        )
     names = {case.id for case in chosen}
     worth = suite.worths[prior[0]].values
     table = [_cell(BASE, None, [o for o in said if o.case.id in names], prior[0], worth)]

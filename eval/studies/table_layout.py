@@ -12,6 +12,9 @@ from ..results.clips import score_meanings
 from ..suites import SUITES
 from .scores import corpora, kind_of, name_problem
 
+StudyFault = tuple[tuple[Any, ...], str, str]
+"""Path of keys in a study file, the code of the error, and what is wrong."""
+
 SCORER = "scorer:"
 """Before the name of a scorer of the study: the mean of its scores."""
 DEVIATION = ":deviation"
@@ -141,7 +144,10 @@ def without_missing_suites(table: TableLayout, suites: Sequence[str]) -> TableLa
         return table
     absent = sorted({s for column in table.columns for s in column.suites} - set(suites))
     if not kept:
-        raise UsageError(f"{table.title}: the study has none of its suites: {', '.join(absent)}")
+        raise UsageError(
+            f"{table.title}: the study has none of its suites: {', '.join(absent)}",
+            code="nothing-to-do",
+        )
 
     def only(values: Sequence[float | None]) -> tuple[float | None, ...]:
         return tuple(values[place] for place in kept)
@@ -169,33 +175,35 @@ def without_missing_suites(table: TableLayout, suites: Sequence[str]) -> TableLa
     )
 
 
-def layout_problems(table: TableLayout) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """What can't be shown of any study: (path of keys, problem)."""
+def layout_problems(table: TableLayout) -> Iterator[StudyFault]:
+    """Faults of a layout that no study could have a table of."""
     for number, column in enumerate(table.columns):
         place = ("table", "columns", number)
         if table.rows == "corpus":
             if column.suite or column.score not in corpora.NAMES:
                 problem = f"a corpus has the scores {', '.join(corpora.NAMES)} and no suite"
-                yield (*place, "score"), problem
+                yield (*place, "score"), "unknown-name", problem
             continue
         if not column.suites:
-            yield (*place, "suite"), "missing"
+            yield (*place, "suite"), "missing-field", "missing"
         for suite in column.suites:
             if suite not in SUITES:
-                yield (*place, "suite"), f"no suite {suite!r}: choose from {', '.join(SUITES)}"
+                problem = f"no suite {suite!r}: choose from {', '.join(SUITES)}"
+                yield (*place, "suite"), "unknown-name", problem
             elif problem := _score_problem(suite, column.score):
-                yield (*place, "score"), problem
+                yield (*place, "score"), "unknown-name", problem
         kind = kind_of(column.score)
         if len(column.suites) > 1 and not (kind and kind.pools):
-            yield (*place, "suite"), f"{column.score} is of one suite"
+            yield (*place, "suite"), "cannot-pool", f"{column.score} is of one suite"
         if table.pooled and not (kind and kind.pools):
-            yield (*place, "score"), f"{column.score} is of one generator, and the table is pooled"
+            problem = f"{column.score} is of one generator, and the table is pooled"
+            yield (*place, "score"), "cannot-pool", problem
     if table.pooled and table.rows != "judge":
-        yield ("table", "pooled"), "only lines of judges are pooled"
+        yield ("table", "pooled"), "cannot-pool", "only lines of judges are pooled"
     for name, line in table.lines.items():
         for suite in dict.fromkeys(s for column in table.columns for s in column.suites):
             if line.score and suite in SUITES and (problem := _score_problem(suite, line.score)):
-                yield ("table", "lines", name), problem
+                yield ("table", "lines", name), "unknown-name", problem
     for name, printed in (table.paper.lines if table.paper else {}).items():
         by_judge = isinstance(printed.values, dict)
         rows = (
@@ -204,7 +212,7 @@ def layout_problems(table: TableLayout) -> Iterator[tuple[tuple[Any, ...], str]]
         if by_judge != table.across or any(len(row) != len(table.columns) for row in rows):
             what = " for each judge" if table.across else ""
             problem = f"give {len(table.columns)} values{what}, one a column"
-            yield ("table", "paper", "lines", name), problem
+            yield ("table", "paper", "lines", name), "wrong-count", problem
 
 
 def _score_problem(suite: str, score: str) -> str:

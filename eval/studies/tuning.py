@@ -73,7 +73,9 @@ def tune(settings: TuneSettings, progress: Progress = silent) -> dict[str, Any]:
     pairs = read_flips(settings.flips, recipe.mirrored, recipe.held_out, recipe.seed)
     generator = open_generator(str(_spec(settings.model)))
     if not has_pipeline(generator):
-        raise UsageError(f"tune: {settings.model} has no weights: name a model of diffusers")
+        raise UsageError(
+            f"tune: {settings.model} has no weights: name a model of diffusers", code="wrong-model"
+        )
     judge = _judge(settings, pairs)
     settings.out.mkdir(parents=True, exist_ok=True)
     rank = _process()
@@ -136,7 +138,10 @@ def _judge(settings: TuneSettings, pairs: FlipPairs) -> Judge | None:
     if not settings.judge:
         return None
     if not pairs.held_out:
-        raise UsageError("tune: a judge needs held-out pairs: give --held-out 1 or more")
+        raise UsageError(
+            "tune: a judge needs held-out pairs: give --held-out 1 or more",
+            code="conflicting-options",
+        )
     judge = as_judge(settings.judge, settings.cost.plan(settings.out))
     if isinstance(judge, Answering):
         judge.check()

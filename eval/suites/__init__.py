@@ -49,7 +49,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
 def open_suite(name: str, persona: str = PERSONAS[0]) -> Suite[Any]:
     """The suite of a config. Raises UsageError for one that has none, or no such persona."""
     if name not in SUITES:
-        raise UsageError(f"no suite {name!r}: choose from {', '.join(SUITES)}")
+        raise UsageError(f"no suite {name!r}: choose from {', '.join(SUITES)}", code="unknown-name")
     return SUITES[name](persona)
 
 

@@ -104,7 +104,9 @@ class Suite(ABC, Generic[R]):
     def __init__(self, persona: str = PERSONAS[0]) -> None:
         """Raises UsageError for an unknown persona; only suites with free questions use it."""
         if persona not in PERSONAS:
-            raise UsageError(f"no persona {persona!r}: choose from {', '.join(PERSONAS)}")
+            raise UsageError(
+                f"no persona {persona!r}: choose from {', '.join(PERSONAS)}", code="unknown-name"
+            )
         self.persona = persona
 
     @property

@@ -196,7 +196,9 @@ class PromptFile:
         for name, value in options.items():
             if value not in known.get(name, ()):
                 what = " or ".join(f"{n}={'|'.join(v)}" for n, v in known.items())
-                raise UsageError(f"{text}: no option {name}={value}: write {what}")
+                raise UsageError(
+                    f"{text}: no option {name}={value}: write {what}", code="unknown-option"
+                )
         return cls(Path(head), options.get("implied") == "yes", options.get("read", "model"))
 
     def __str__(self) -> str:
@@ -210,7 +212,9 @@ class PromptFile:
         """The prompts that state a relation. Raises DataError for a file without any."""
         rows = [row for text, stated in self._prompts() if (row := self._row(text, stated))]
         if not rows:
-            raise DataError(f"{self.path}: no prompt states a spatial relation")
+            raise DataError(
+                f"{self.path}: no prompt states a spatial relation", code="nothing-to-do"
+            )
         return rows
 
     def silent(self) -> list[str]:
@@ -230,7 +234,8 @@ class PromptFile:
             except (KeyError, TypeError, ValueError) as error:
                 reason = " ".join(str(error).split())
                 raise DataError(
-                    f"{self.path}:{number}: not as `author relations` writes it ({reason})"
+                    f"{self.path}:{number}: not as `author relations` writes it ({reason})",
+                    code="bad-format",
                 ) from None
 
     def _row(self, text: str, stated: Sequence[StatedRelation]) -> OwnPrompt | None:

@@ -51,7 +51,7 @@ def as_engine(name: str) -> WorkerEngine:
     """Returns the engine of this name. Raises UsageError if there is none."""
     if name not in ENGINES:
         raise UsageError(
-            f"no engine {name!r}", f"choose from {', '.join(ENGINES)}", code="unknown-engine"
+            f"no engine {name!r}", f"choose from {', '.join(ENGINES)}", code="unknown-name"
         )
     return "ray" if name == "ray" else "local"
 
@@ -71,17 +71,17 @@ class Scale:
 
     def __post_init__(self) -> None:
         if self.workers < 1:
-            raise UsageError(
-                f"workers={self.workers}", "give at least 1", code="number-out-of-range"
-            )
+            raise UsageError(f"workers={self.workers}", "give at least 1", code="out-of-range")
         as_engine(self.engine)
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
             raise UsageError(
-                f"shard {self.shard}", "give (I, N) with I from 1 to N", code="invalid-shard"
+                f"shard {self.shard}", "give (I, N) with I from 1 to N", code="out-of-range"
             )
         if self.devices and self.engine == "ray":
             raise UsageError(
-                "--engine ray assigns the devices itself", "drop --devices", code="option-conflict"
+                "--engine ray assigns the devices itself",
+                "drop --devices",
+                code="conflicting-options",
             )
 
     @property
@@ -148,7 +148,7 @@ def farm(
         raise UsageError(
             f"this can't be sent to worker processes ({error})",
             "give a spec, e.g. python:MODULE:FACTORY, or use one worker",
-            code="not-picklable",
+            code="cannot-pickle",
         ) from None
     pool = _open_pool(payload, scale, gpus)
     try:
@@ -437,7 +437,7 @@ def _error_reply(error: BaseException) -> bytes:
         error = UsageError(
             f"workers can't import this from __main__ ({error})",
             "put it into a module, and give python:MODULE:FACTORY",
-            code="not-picklable",
+            code="cannot-pickle",
         )
     error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)))
     try:
@@ -445,7 +445,9 @@ def _error_reply(error: BaseException) -> bytes:
         pickle.loads(data)
         return data
     except Exception:
-        failure = RunFailed(f"a worker failed: {type(error).__name__}: {error}")
+        failure = RunFailed(
+            f"a worker failed: {type(error).__name__}: {error}", code="workers-died"
+        )
         return pickle.dumps(Reply(error=failure))
 
 
@@ -458,7 +460,7 @@ def check_same(expected: dict[str, str], opened: dict[str, str], noun: str) -> N
             f"the {noun} of a worker differs: {name} is {opened.get(name)}, and "
             f"{expected.get(name)} in this process",
             "give workers the same libraries and devices",
-            code="worker-differs",
+            code="different-workers",
         )
 
 

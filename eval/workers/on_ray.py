@@ -53,7 +53,7 @@ class RayActors:
             raise UsageError(
                 "--engine ray needs Ray",
                 "pip install 'counterprior[ray]'",
-                code="library-not-installed",
+                code="missing-library",
             )
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
@@ -66,7 +66,7 @@ class RayActors:
             except (ConnectionError, TimeoutError) as error:
                 address = os.environ.get("RAY_ADDRESS", "")
                 raise UsageError(
-                    f"no Ray cluster answers at {address}: {error}", code="no-ray-cluster"
+                    f"no Ray cluster answers at {address}: {error}", code="server-unreachable"
                 ) from None
         resources = actor_resources(ray.cluster_resources(), workers, gpus)
         self._actor_class = ray.remote(**resources)(Actor)

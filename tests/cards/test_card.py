@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from published import publish, published_run
+from refusals import raises
 from releases import ATTRIBUTES, RULES, small_release
 from typer.testing import CliRunner
 
@@ -148,7 +149,7 @@ def test_a_published_study_of_these_rows_is_the_baseline_table(
     release: Path, study: Path, tmp_path: Path
 ) -> None:
     digest = read_manifest(release).configs[0].rows_sha256
-    with pytest.raises(UsageError, match="is not published: push it"):
+    with raises("not-published", error=UsageError):
         read_baselines([study])
     as_of(study, RULES, digest)
     outs = [tmp_path / "one", tmp_path / "two"]
@@ -170,11 +171,11 @@ def test_a_published_study_of_these_rows_is_the_baseline_table(
     assert "## Baselines" not in (release / "README.md").read_text()
     # A sample of the rows is no baseline; nor are scores of other rows.
     as_of(study, RULES, digest, limit=3)
-    with pytest.raises(UsageError, match="all its runs are of samples"):
+    with raises("sampled-run", error=UsageError):
         read_baselines([study])
     as_of(study, RULES, "0" * 64)
     found: list[Baseline] = read_baselines([study])
-    with pytest.raises(ReleaseError, match="fair ran other rows of rule_decoupling than"):
+    with raises("different-rows", "fair", "rule_decoupling", error=ReleaseError):
         of_rows(found, {RULES: digest})
-    with pytest.raises(ReleaseError, match="has no run of a config of this build"):
+    with raises("nothing-to-do", error=ReleaseError):
         of_rows(found, {ATTRIBUTES: digest})

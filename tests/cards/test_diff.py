@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import raises
 
 from counterprior.cards.diff import diff
 from counterprior.cards.versions import Bump
@@ -71,7 +72,7 @@ def test_a_changed_document_is_a_patch(text_release: Path, copy: Path) -> None:
 
 def test_an_unreadable_file_is_named(text_release: Path, copy: Path) -> None:
     (copy / parquet_path(CONFIG)).write_bytes(b"PAR1")
-    with pytest.raises(ReleaseError, match=f"{parquet_path(CONFIG)}: not a readable parquet file"):
+    with raises("unreadable-file", parquet_path(CONFIG), error=ReleaseError):
         diff(text_release, copy)
 
 

@@ -19,6 +19,7 @@ import pytest
 from loopback_hub import TOKEN, LoopbackHub
 from published import KEY, publish, published_run
 from pushing import FORKS, REPO, at, online, plan_of, push, push_to_die
+from refusals import raises
 
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
@@ -112,23 +113,23 @@ def test_the_version_follows_from_what_changed(world: Published, tmp_path: Path)
         more = plan_of(world.next, at(hub.url, None))
         assert (more.version, more.demanded) == ("1.1.0", "MINOR")
         assert "t2i_homogenization/other" in more.notes
-        with pytest.raises(HubError, match=r"^version-too-small: .* is MINOR"):
+        with raises("version-too-small", "MINOR", error=HubError):
             plan_of(world.next, at(hub.url, "1.0.1"))
-        with pytest.raises(HubError, match=r"^version-reused"):
+        with raises("version-reused", error=HubError):
             plan_of(world.next, at(hub.url, "1.0.0"))
         hub.commit(REPO, {"NOTES.md": b"theirs"})
-        with pytest.raises(HubError, match=r"^foreign-head"):
+        with raises("foreign-head", error=HubError):
             plan_of(world.next, at(hub.url, None))
         hub.commit(REPO, {"NOTES.md": None})  # as the refusal says
         push(world.next, at(hub.url, None))
-        with pytest.raises(HubError, match=r"^version-too-small: .* gone.*--version 2.0.0"):
+        with raises("version-too-small", "--version 2.0.0", error=HubError):
             plan_of(world.first, at(hub.url, None))
         push(world.first, at(hub.url, "2.0.0"))
         assert sorted(hub.tags(REPO)) == ["v1.0.0", "v1.1.0", "v2.0.0"]
         stated = read_publication(world.first).model_copy(update={"license": "mit"})
         changed = Path(shutil.copytree(world.first, tmp_path / "changed"))
         (changed / "publication.json").write_text(stated.model_dump_json())
-        with pytest.raises(HubError, match=r"--version 3.0.0"):
+        with raises("version-too-small", "--version 3.0.0", error=HubError):
             plan_of(changed, at(hub.url, None))
 
 
@@ -143,7 +144,7 @@ def test_a_repository_made_public_meanwhile_gets_nothing_more(
         else:
             # Between the plan and the commit: the plan's last look is at the tree.
             hub.before("GET", "/tree/", lambda: hub.publish(REPO))
-        with pytest.raises(HubError, match=r"^visibility: .* was made public meanwhile"):
+        with raises("visibility", "tester/bench", error=HubError):
             push(world.first, at(hub.url, "1.0.0", private=True))
         assert ("README.md" in hub.tree(REPO, "main")) == arrived
         assert hub.tags(REPO) == {}
@@ -242,6 +243,6 @@ def test_prompts_of_a_hold_out_stay_private(world: Published, tmp_path: Path) ->
     secret = Path(shutil.copytree(world.first, tmp_path / "secret"))
     write_publication(stated.model_copy(update={"runs": runs}), secret)
     with online(), LoopbackHub(tmp_path / "hub") as hub:
-        with pytest.raises(HubError, match=r"^visibility: .* add --private"):
+        with raises("visibility", "--private", error=HubError):
             plan_of(secret, at(hub.url, "1.0.0"))
         assert plan_of(secret, at(hub.url, "1.0.0", private=True)).private

@@ -14,6 +14,7 @@ from huggingface_hub import parse_eval_result_entries
 from loopback_hub import LoopbackHub
 from published import published_run
 from pushing import REPO, online
+from refusals import raises
 
 from counterprior.cards.errors import HubError
 from counterprior.cards.pull_request import (
@@ -84,38 +85,38 @@ def test_what_main_has_is_not_proposed(hub: LoopbackHub) -> None:
     assert not hub.pull_requests(f"models/{MODEL}")
 
 
-WRONG: dict[str, tuple[dict[str, object], str]] = {
-    "task": ({"task_id": "spatial_uc"}, f"no task 'spatial_uc': it has {SUITE}"),
-    "dataset": ({"id": "a/b"}, "is of a/b@"),
-    "revision": ({"revision": "v1.0.0"}, "@v1.0.0, not of"),
-    "value": ({"value": "12.5"}, "is '12.5', no number"),
-    "undefined": ({"value": float("nan")}, "is nan, no number"),
-    "n": ({"notes": "hom; n = 0"}, "give no n"),
-    "no n": ({"notes": "min = 4"}, "give no n"),
-    "field": ({"score": 1}, "has fields that the Hub's form doesn't"),
+WRONG: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
+    "task": ({"task_id": "spatial_uc"}, ("not-a-benchmark", "spatial_uc", SUITE)),
+    "dataset": ({"id": "a/b"}, ("hub-refuses", "a/b@")),
+    "revision": ({"revision": "v1.0.0"}, ("hub-refuses", "@v1.0.0")),
+    "value": ({"value": "12.5"}, ("hub-refuses", "'12.5'")),
+    "undefined": ({"value": float("nan")}, ("hub-refuses", "nan")),
+    "n": ({"notes": "hom; n = 0"}, ("hub-refuses", "notes")),
+    "no n": ({"notes": "min = 4"}, ("hub-refuses", "notes")),
+    "field": ({"score": 1}, ("hub-refuses", "fields")),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_a_reader_could_not_use_is_refused(hub: LoopbackHub, what: str) -> None:
-    changes, why = WRONG[what]
-    with pytest.raises(HubError, match=why):
+    changes, refusal = WRONG[what]
+    with raises(*refusal, error=HubError):
         opened(hub, entry(hub.head(REPO), **changes))
     assert not hub.pull_requests(f"models/{MODEL}")
 
 
 def test_where_and_of_what_is_refused_by_name(hub: LoopbackHub) -> None:
-    with pytest.raises(HubError, match=r"is not directly in \.eval_results/"):
+    with raises("hub-refuses", ".eval_results/", error=HubError):
         opened(hub, name="../README.yaml")
-    with pytest.raises(HubError, match="nothing to open"):
+    with raises("hub-refuses", error=HubError):
         check_results({}, benchmark(hub))
-    with pytest.raises(HubError, match=r"^no-revision"):
+    with raises("no-revision", error=HubError):
         Benchmark.find(Repository(REPO, hub.url, waits=(0,)), "v9.9.9")
     hub.commit(REPO, {"eval.yaml": b"- a"})
-    with pytest.raises(HubError, match=r"^not-a-benchmark: .* lists no tasks"):
+    with raises("not-a-benchmark", error=HubError):
         benchmark(hub)
     hub.commit(REPO, {"eval.yaml": None})
-    with pytest.raises(HubError, match=r"^not-a-benchmark: .* has no eval.yaml"):
+    with raises("not-a-benchmark", "eval.yaml", error=HubError):
         benchmark(hub)
 
 
@@ -145,6 +146,6 @@ def test_the_command_opens_it_for_the_model_of_the_run(hub: LoopbackHub, tmp_pat
     (tmp_path / "site" / "report.json").write_text(
         json.dumps(report | {"results": report["results"][:1]})
     )
-    with pytest.raises(UsageError, match="say with --model-id"):
+    with raises("missing-option", "--model-id", error=UsageError):
         results_by_model(tmp_path / "site")
     assert [*results_by_model(tmp_path / "site", "a/b")] == ["a/b"]

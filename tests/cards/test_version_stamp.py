@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import raises
 from releases import ATTRIBUTES, RULES, revised, small_release
 
 from counterprior.builders.bank import DEFAULT_BANK
@@ -35,7 +36,7 @@ def test_the_next_version_is_the_smallest_that_makes_the_step(last: Version, bum
     assert Version.parse(str(following)) == following == Version.of_tag(following.tag)
     check_step(following, last, bump)
     for larger in BUMPS[BUMPS.index(bump) + 1 :]:
-        with pytest.raises(HubError, match=str(last.next(larger))):
+        with raises("version-too-small", last.next(larger), error=HubError):
             check_step(following, last, larger)
 
 
@@ -48,13 +49,13 @@ def test_versions_only_go_up(released: list[Version], version: Version) -> None:
     if version > max(released):
         check_above(version, tags)
     else:
-        with pytest.raises(HubError, match="version-not-above"):
+        with raises("version-not-above", error=HubError):
             check_above(version, tags)
 
 
 @pytest.mark.parametrize("text", ["v1.0.0", "1.0", "1.0.0-rc1", "01.0.0", "1.0.0.0", "", "1.0.٣"])
 def test_only_three_plain_numbers_are_a_version(text: str) -> None:
-    with pytest.raises(UsageError, match="not of the form"):
+    with raises("bad-option", error=UsageError):
         Version.parse(text)
 
 

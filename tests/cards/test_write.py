@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from refusals import raises
 from releases import RULES, small_release
 
 from counterprior.cards.write import staged
@@ -24,7 +25,7 @@ def test_a_build_that_fails_leaves_the_old_release(release: Path) -> None:
 
 
 def test_a_second_build_of_one_folder_is_refused(release: Path) -> None:
-    with staged(release), pytest.raises(InUseError, match="release is in use"), staged(release):
+    with staged(release), raises("in-use", error=InUseError), staged(release):
         raise AssertionError("two builds at a time")
 
 
@@ -39,5 +40,5 @@ def test_a_kill_between_the_two_renames_loses_nothing(release: Path) -> None:
 
 def test_what_is_no_release_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ReleaseError, match="is not empty and not a release: choose another --out"):
+    with raises("folder-not-empty", "--out", error=ReleaseError):
         staged(tmp_path)

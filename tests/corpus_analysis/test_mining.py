@@ -554,7 +554,7 @@ def test_refuses_unknown_engine(
     tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     for name in ("daft", "pool", "spark"):
-        with raises("unknown-engine", name, "choose from local, ray"):
+        with raises("unknown-name", name, "choose from local, ray"):
             as_engine(name)
     done = cli("mine", "nothing.csv", "--out", tmp_path, "--engine", "daft")
     assert done.returncode == 2 and "unknown-engine" in done.stderr

@@ -109,7 +109,9 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
     """
     installed_model()
     if settings.judge and settings.images is None:
-        raise UsageError("a judge needs the photographs: name their folder with --images")
+        raise UsageError(
+            "a judge needs the photographs: name their folder with --images", code="missing-option"
+        )
     with Lock(settings.out / LOCK, str(settings.out)):
         judge = None
         if settings.judge:
@@ -169,7 +171,7 @@ def _ids(boxes: Instances, folder: Path | None) -> dict[str, str]:
     ids: dict[str, str] = {}
     if folder is not None:
         if not folder.is_dir():
-            raise UsageError(f"{folder}: no such folder of images")
+            raise UsageError(f"{folder}: no such folder of images", code="no-such-file")
         ids = {path.name: path.name for path in folder.iterdir() if path.suffix.lower() in FILES}
     for image in boxes.images:
         names = (name.rpartition("/")[2] for name in image.names)

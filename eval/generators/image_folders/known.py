@@ -34,7 +34,7 @@ def geneval2(options: FolderOptions) -> Listed:
     path = options.listed("the JSON of prompts and paths", "*.json")
     for prompt, file in _object(path).items():
         if not isinstance(file, str):
-            raise DataError(f"{path}, {prompt!r}: its path is no text")
+            raise DataError(f"{path}, {prompt!r}: its path is no text", code="wrong-type")
         yield prompt, FoundImage(file)
 
 
@@ -89,7 +89,10 @@ ONEIG = {
 def oneig(options: FolderOptions) -> Listed:
     """OneIG-Bench: ``CATEGORY/MODEL/ID.webp``, each one image or a grid of four."""
     if options.grid is None:
-        raise UsageError("folder: say with grid=1 or grid=2 whether each file is one image or four")
+        raise UsageError(
+            "folder: say with grid=1 or grid=2 whether each file is one image or four",
+            code="missing-option",
+        )
     path = options.listed("OneIG's CSV of prompts", "*.csv")
     model = options.of_model("*/{}/*.*")
     for number, row in read_rows(path):
@@ -102,7 +105,9 @@ def oneig(options: FolderOptions) -> Listed:
 def dpg_grid(options: FolderOptions) -> Listed:
     """DPG-Bench: ``ID.png``, a grid of 2 x 2 seeds, and ``prompts/ID.txt``."""
     if options.prompts is None:
-        raise UsageError("folder: name DPG's folder of prompts with prompts=")
+        raise UsageError(
+            "folder: name DPG's folder of prompts with prompts=", code="missing-option"
+        )
     for name, prompt in sorted(_texts(options.prompts).items()):
         yield from _cells(prompt, name, options.grid or 2)
 
@@ -123,14 +128,17 @@ def imagedataset(options: FolderOptions) -> Listed:
     tables = sorted(options.root.rglob("*.parquet"))
     metadata = [p for name in ("metadata.jsonl", "metadata.csv") for p in options.root.rglob(name)]
     if not tables and not metadata:
-        raise UsageError(f"folder: {options.root} holds neither parquet files nor metadata.jsonl")
+        raise UsageError(
+            f"folder: {options.root} holds neither parquet files nor metadata.jsonl",
+            code="unknown-format",
+        )
     for path in tables:
         import pyarrow.parquet as pq
 
         known = pq.read_schema(path).names
         columns = [name for name in (*PROMPTS, "seed") if name in known]
         if "image" not in known:
-            raise DataError(f"{path}: has no column `image`")
+            raise DataError(f"{path}: has no column `image`", code="missing-column")
         for number, row in enumerate(pq.read_table(path, columns=columns).to_pylist()):
             prompt = _text(row, path, number + 1, PROMPTS)
             file = path.relative_to(options.root).as_posix()
@@ -163,12 +171,16 @@ def read_layout(name: str, options: FolderOptions) -> dict[str, list[FoundImage]
     nothing of it; DataError for a list that can't be read.
     """
     if name not in LAYOUTS:
-        raise UsageError(f"folder: no layout {name!r}: choose from {', '.join(LAYOUTS)}")
+        raise UsageError(
+            f"folder: no layout {name!r}: choose from {', '.join(LAYOUTS)}", code="unknown-name"
+        )
     found: dict[str, list[FoundImage]] = {}
     for prompt, image in LAYOUTS[name](options):
         found.setdefault(prompt.strip(), []).append(image)
     if not found:
-        raise UsageError(f"folder: {options.root} holds no images in the layout {name}")
+        raise UsageError(
+            f"folder: {options.root} holds no images in the layout {name}", code="nothing-to-do"
+        )
     return found
 
 
@@ -177,7 +189,7 @@ def _text(row: Mapping[str, Any], path: Path, number: int, names: tuple[str, ...
         value = row.get(name)
         if isinstance(value, str | int) and value != "":
             return str(value)
-    raise DataError(f"{path}:{number}: needs `{names[0]}`")
+    raise DataError(f"{path}:{number}: needs `{names[0]}`", code="missing-field")
 
 
 def _seed(row: Mapping[str, Any]) -> int | None:
@@ -188,7 +200,7 @@ def _seed(row: Mapping[str, Any]) -> int | None:
 def _object(path: Path) -> Mapping[str, Any]:
     found = read_json(path)
     if not isinstance(found, dict):
-        raise DataError(f"{path}: is no JSON object of prompts")
+        raise DataError(f"{path}: is no JSON object of prompts", code="wrong-type")
     return found
 
 

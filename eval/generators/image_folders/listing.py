@@ -50,7 +50,9 @@ class FolderOptions:
         found = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]
         if len(found) != 1:
             many = f"has {len(found)} files that may be it" if found else "does not say it"
-            raise UsageError(f"folder: name {what} with prompts=: {self.root} {many}")
+            raise UsageError(
+                f"folder: name {what} with prompts=: {self.root} {many}", code="missing-option"
+            )
         return found[0]
 
     def of_model(self, pattern: str) -> str:
@@ -62,7 +64,7 @@ class FolderOptions:
         }
         if len(found) != 1:
             which = f"{', '.join(sorted(found))}: choose one with model=" if found else "no model"
-            raise UsageError(f"folder: {self.root} has images of {which}")
+            raise UsageError(f"folder: {self.root} has images of {which}", code="different-rows")
         return found.pop()
 
 

@@ -127,12 +127,16 @@ def read_samples(path: Path, size: Size) -> Iterator[tuple[CheckerSample, Size]]
         if sample.sample_id in seen:
             raise RowError(
                 f"{path}:{number}: sample_id: {sample.sample_id!r} stands in line "
-                f"{seen[sample.sample_id]} already"
+                f"{seen[sample.sample_id]} already",
+                code="duplicate-id",
             )
         seen[sample.sample_id] = number
         own = Size(sample.width or size.width, sample.height or size.height)
         for field, problem in _problems(sample, own):
-            raise RowError(f"{path}:{number}: {field}: {problem} (sample {sample.sample_id})")
+            raise RowError(
+                f"{path}:{number}: {field}: {problem} (sample {sample.sample_id})",
+                code="bad-value",
+            )
         yield sample, own
 
 

@@ -97,7 +97,9 @@ class CheckerRules(Struct):
             return cls()
         data = read_yaml(path)
         if not isinstance(data, dict):
-            raise RowError(f"{path}: holds no settings: write thresholds:, geometry: …")
+            raise RowError(
+                f"{path}: holds no settings: write thresholds:, geometry: …", code="bad-format"
+            )
         return parse(cls, data, path, 1)
 
     def moved(self, margin: float, detection_score: float) -> CheckerRules:

@@ -199,7 +199,10 @@ def detect_manifest(
     header = {"detectors": [one.identity() for one in detectors], "rules": _plain(settings)}
     path = _beside(out, "detectors")
     if path.exists() and json.loads(path.read_text("utf-8")) != header:
-        raise UsageError(f"{out} was begun with other detectors or rules: choose another --out")
+        raise UsageError(
+            f"{out} was begun with other detectors or rules: choose another --out",
+            code="another-run",
+        )
     write_json(path, header)
     done = {record["sample_id"] for record in read_records(out)}
     unreadable: dict[str, str] = {}
@@ -238,11 +241,13 @@ def read_manifest(path: Path) -> list[_DetectRow]:
         one = parse(_DetectRow, row, path, number)
         name = one.sample_id or Path(one.image).stem
         if name in found:
-            raise RowError(f"{path}:{number}: sample_id: {name!r} occurs twice")
+            raise RowError(
+                f"{path}:{number}: sample_id: {name!r} occurs twice", code="duplicate-id"
+            )
         said = {"sample_id": name, "prompt_id": one.prompt_id or name}
         found[name] = one.model_copy(update={**said, "image": str(path.parent / one.image)})
     if not found:
-        raise RowError(f"{path}: no image")
+        raise RowError(f"{path}: no image", code="nothing-to-do")
     return list(found.values())
 
 
@@ -277,7 +282,10 @@ def run_check(
     written = {path.resolve() for path in (out, beside, beside.with_suffix(".md"))}
     for given in (detections, rules, labels):
         if given is not None and given.resolve() in written:
-            raise UsageError(f"{given} would be replaced by what is written: choose another --out")
+            raise UsageError(
+                f"{given} would be replaced by what is written: choose another --out",
+                code="would-overwrite",
+            )
     settings = CheckerRules.load(rules)
     checked = check_file(detections, settings, size)
     metrics = summarize(checked) | {

@@ -58,7 +58,9 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
     """
     table = folder / TABLE
     if not table.is_file():
-        raise UsageError(f"{folder} is no flip set: make one with `counterprior flips`")
+        raise UsageError(
+            f"{folder} is no flip set: make one with `counterprior flips`", code="no-such-file"
+        )
     images = []
     for number, row in enumerate(read_records(table), 1):
         try:
@@ -73,11 +75,14 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
                 )
             )
         except MALFORMED as error:
-            raise DataError(f"{table}:{number}: no image with its caption ({error!r})") from None
+            raise DataError(
+                f"{table}:{number}: no image with its caption ({error!r})", code="bad-format"
+            ) from None
     pairs = sorted({image.pair for image in images})
     if held_out >= len(pairs):
         raise UsageError(
-            f"{folder} has {len(pairs):,} pairs: hold out fewer than that, not {held_out:,}"
+            f"{folder} has {len(pairs):,} pairs: hold out fewer than that, not {held_out:,}",
+            code="too-few-items",
         )
     kept_back = set(random.Random(f"held out/{seed}").sample(pairs, held_out))
     return FlipPairs(
@@ -102,7 +107,7 @@ def fitted(image: CaptionedImage, size: int) -> Image.Image:
     try:
         opened = open_image(image.path)
     except ImageError as error:
-        raise DataError(f"{image.path} {error}") from None
+        raise DataError(f"{image.path} {error}", code="unreadable-image") from None
     aspect = min(ASPECTS, key=lambda a: abs(opened.width / opened.height / a - 1))
     width, height = (
         max(MULTIPLE, round(size * f / MULTIPLE) * MULTIPLE) for f in (aspect**0.5, aspect**-0.5)
@@ -117,7 +122,7 @@ def export_imagefolder(images: Sequence[CaptionedImage], out: Path) -> int:
     Raises UsageError for a folder that is not empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not empty; give another --out")
+        raise UsageError(f"{out} is not empty; give another --out", code="folder-not-empty")
     with whole_folder(out) as staging:
         (staging / "train").mkdir()
         rows: list[dict[str, Any]] = []

@@ -62,11 +62,20 @@ class LoraRecipe:
         """Raises UsageError for numbers below their least."""
         for name in ("rank", "alpha", "conv_rank", "conv_alpha", "steps", "size"):
             if getattr(self, name) < 1:
-                raise UsageError(f"tune: {name} must be at least 1, is {getattr(self, name)}")
+                raise UsageError(
+                    f"tune: {name} must be at least 1, is {getattr(self, name)}",
+                    code="out-of-range",
+                )
         if self.held_out < 0 or self.learning_rate <= 0 or self.weight_decay < 0:
-            raise UsageError("tune: held_out, learning_rate and weight_decay can't be negative")
+            raise UsageError(
+                "tune: held_out, learning_rate and weight_decay can't be negative",
+                code="out-of-range",
+            )
         if self.optimizer not in OPTIMIZERS:
-            raise UsageError(f"tune: no optimizer {self.optimizer!r}: {', '.join(OPTIMIZERS)}")
+            raise UsageError(
+                f"tune: no optimizer {self.optimizer!r}: {', '.join(OPTIMIZERS)}",
+                code="unknown-name",
+            )
 
     def adapter(self, model: Any) -> Any:
         """The `LoraConfig` for a denoiser. Raises UsageError where it has no layer to change."""
@@ -80,7 +89,9 @@ class LoraRecipe:
             elif isinstance(module, torch.nn.Conv2d):
                 conv |= {end for end in CONV if f".{name}".endswith(f".{end}")}
         if not linear:
-            raise UsageError(f"tune: {type(model).__name__} has no attention layer to change")
+            raise UsageError(
+                f"tune: {type(model).__name__} has no attention layer to change", code="wrong-model"
+            )
         pattern = r".*\.conv[12]$"
         return LoraConfig(
             r=self.rank,

@@ -129,7 +129,8 @@ class LoraTrainer:
             (partial / WEIGHTS).replace(self._out / WEIGHTS)
         except SafetensorError as error:
             raise RunFailed(
-                f"{self._out / WEIGHTS}: {error}: make room and run the same command again"
+                f"{self._out / WEIGHTS}: {error}: make room and run the same command again",
+                code="cannot-write",
             ) from None
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -202,7 +203,8 @@ class LoraTrainer:
         found = float(self._accelerator.reduce(loss.detach(), reduction="mean"))
         if found != found:
             raise RunFailed(
-                f"the loss of step {self.step + 1} is not a number: lower --learning-rate"
+                f"the loss of step {self.step + 1} is not a number: lower --learning-rate",
+                code="diverged",
             )
         return found
 
@@ -243,11 +245,14 @@ class LoraTrainer:
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises many kinds
-            raise DataError(f"{path} is damaged: {error}: remove it to begin anew") from None
+            raise DataError(
+                f"{path} is damaged: {error}: remove it to begin anew", code="damaged-file"
+            ) from None
         if state["version"] != self._version:
             raise UsageError(
                 f"{self._out} holds a training with other data, model or settings, or of another "
-                f"optimizer than {self.optimizer}: choose another --out"
+                f"optimizer than {self.optimizer}: choose another --out",
+                code="another-run",
             )
         set_peft_model_state_dict(self._model, state["weights"])
         self._optimizer.load_state_dict(state["optimizer"])

@@ -82,7 +82,7 @@ def find_score(name: str, group: str, scope: ScoreInputs) -> Score | None:
             (s for s in cell.judged.result.scores if s.name == name and s.group == group), None
         )
     if problem := name_problem(name):
-        raise UsageError(problem)
+        raise UsageError(problem, code="unknown-name")
     return kind.find(name.partition(":")[2], scope)
 
 

@@ -56,10 +56,13 @@ def read_corpus(folder: Path) -> MinedCorpus:
     except FileNotFoundError:
         raise DataError(
             f"there is no {path}: make it with `counterprior mine SOURCE --stage layout --judge "
-            f"SPEC --out {folder}`"
+            f"SPEC --out {folder}`",
+            code="no-such-file",
         ) from None
     except (OSError, *MALFORMED) as error:
-        raise DataError(f"{path} is no result of `counterprior mine`: {error!r}") from None
+        raise DataError(
+            f"{path} is no result of `counterprior mine`: {error!r}", code="bad-format"
+        ) from None
     n = shares["aligned"].n
     return MinedCorpus(judge, shares | {PAIRS: Score(PAIRS, float(n), NOTHING, n=n, unit="pairs")})
 

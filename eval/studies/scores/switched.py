@@ -76,7 +76,9 @@ def prior_of(suite: Suite[Any]) -> tuple[str, str]:
     """The one question of a suite and its label that follows the prior. Raises UsageError."""
     priors = [(name, worth.prior) for name, worth in suite.worths.items() if worth.prior]
     if len(priors) != 1 or len(suite.variants) < 2:
-        raise UsageError(f"{suite.name} does not ask about a prior in both orders of mention")
+        raise UsageError(
+            f"{suite.name} does not ask about a prior in both orders of mention", code="unsupported"
+        )
     return priors[0]
 
 

@@ -272,5 +272,5 @@ def test_what_was_made_is_recorded_whatever_ends_the_run(
 def test_a_worker_that_opens_another_generator_is_noticed(
     text_release: Path, tmp_path: Path
 ) -> None:
-    with raises("worker-differs", "generator", "pid"):
+    with raises("different-workers", "generator", "pid"):
         generate(settings_of(text_release, tmp_path / "run"), Changing(), scale=Scale(2))

@@ -116,7 +116,7 @@ def test_exports_verdicts_as_predictions_only_on_request(run: Path, tmp_path: Pa
         (result,) = one["result"]
         assert result["value"] == {"choices": [verdicts[key["case"], key["question"]]]}
         assert (result["from_name"], result["to_name"]) == ("label", "image")
-    with raises("no-predictions", "--kind judge"):
+    with raises("unsupported", "--kind judge"):
         export_tasks([run], "quality", tmp_path / "b", predictions=True)
 
 
@@ -163,27 +163,29 @@ def test_counts_tasks_without_label_and_refuses_wrong_answers(run: Path, tmp_pat
 
     other = copy.deepcopy(annotated(tasks[0], 6, "invalid"))
     other["data"]["item"] = "x"
-    refused("unknown-task", ["e.json:1: item: 'x'", "6 tasks", str(folder / "tasks.json")], other)
+    refused(
+        "unknown-reference", ["e.json:1: item: 'x'", "6 tasks", str(folder / "tasks.json")], other
+    )
     wrong = annotated(tasks[0], 6, "maybe")
-    refused("unknown-choice", ["e.json:1: label: annotation 6", "['maybe']", "first_left"], wrong)
+    refused("bad-value", ["e.json:1: label: annotation 6", "['maybe']", "first_left"], wrong)
     both = annotated(tasks[0], 6, "invalid")
     both["annotations"][0]["result"][0]["value"]["choices"].append("first_left")
-    refused("unknown-choice", ["annotation 6", "['invalid', 'first_left']"], both)
-    refused("no-account", ["e.json:1: completed_by"], annotated(tasks[0], 6, "invalid", by={}))
+    refused("bad-value", ["annotation 6", "['invalid', 'first_left']"], both)
+    refused("missing-field", ["e.json:1: completed_by"], annotated(tasks[0], 6, "invalid", by={}))
     (tmp_path / "e.json").write_text(json.dumps([{"id": 1, "label": "invalid"}]))
-    with raises("not-an-export", "e.json: 0.data", "JSON-MIN"):
+    with raises("bad-format", "e.json: 0.data", "JSON-MIN"):
         import_labels(tmp_path / "e.json", folder)
     two = annotated(annotated(tasks[0], 6, "invalid", by=1), 7, "invalid", by=2)
     file = save(tmp_path / "e.json", [two])
-    with raises("duplicate-annotator", "'ann'", "--annotator"):
+    with raises("duplicate-id", "'ann'", "--annotator"):
         import_labels(file, folder, {"1": "ann", "2": "ann"})
     audit = open_audit([run], "judge", folder, n=6)
     audit.click("bo", audit.tasks[0].id, {"label": "invalid"})
     clicks = (folder / "bo.jsonl").read_bytes()
-    with raises("file-of-the-page", folder / "bo.jsonl"):
+    with raises("would-overwrite", folder / "bo.jsonl"):
         import_labels(file, folder, {"1": "bo"})
     assert (folder / "bo.jsonl").read_bytes() == clicks
-    with raises("no-tasks", tmp_path / "tasks.json", "`audit export`"):
+    with raises("no-such-file", tmp_path / "tasks.json", "`audit export`"):
         import_labels(file, tmp_path)
 
 
@@ -192,12 +194,12 @@ def test_refuses_clips_and_unequal_image_counts(run: Path, tmp_path: Path) -> No
     plain = json.loads((tmp_path / "a" / SAMPLE).read_text())
     plain["items"][0]["frames"] = [8]
     (tmp_path / "a" / SAMPLE).write_text(json.dumps(plain))
-    with raises("clips-not-exportable"):
+    with raises("wrong-medium"):
         export_tasks([run], "judge", tmp_path / "a", n=3)
     image = next((tmp_path / "a" / "images").iterdir())
     rows = [{"id": "a", "image": str(image)}, {"id": "b"}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with raises("unequal-image-counts"):
+    with raises("unsupported"):
         export_tasks([tmp_path / "rows.jsonl"], "bank", tmp_path / "b")
 
 

@@ -129,7 +129,7 @@ def test_a_payload_of_another_type_is_named_where_it_is_read(
 def test_answers_of_somebody_else_are_refused(tmp_path: Path) -> None:
     numbers(tmp_path, by="0001").append(Number("a", 1))
     assert numbers(tmp_path, by="0001")["a"] == Number("a", 1)
-    with raises("other-answerer", "images.jsonl:1", "0001", "0002"):
+    with raises("another-run", "images.jsonl:1", "0001", "0002"):
         numbers(tmp_path, by="0002")["a"]
 
 

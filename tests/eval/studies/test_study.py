@@ -427,7 +427,7 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
     told = format_table(table, "md").partition("against fair")[2]
     assert told.count("| fair+late |") == 2
     # Another method under the same name is another generator, and refused by name.
-    with raises("model-changed", "late"):
+    with raises("another-run", "late"):
         run_study(asked | {"methods": {"late": "switch:b2a?at=4"}}, tmp_path / "study")
 
 

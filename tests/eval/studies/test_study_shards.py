@@ -59,7 +59,7 @@ def test_shards_are_one_study_and_a_lost_one_is_named(text_release: Path, tmp_pa
     assert {status.gap for status in study_status(part.study)} == {gap}
     table = study_table(part.study)
     assert not table.complete and format_table(table, "csv").count(gap) >= 2
-    with raises("incomplete-study", "2 of its cells", "shard 2/2 lacks 2"):
+    with raises("incomplete-run", "2 of its cells", "shard 2/2 lacks 2"):
         judged_runs(part.study)
     assert doubles.DID["loaded red"] == doubles.DID["loaded ann"] == doubles.DID["loaded eva"] == 1
     other = run_study(plain, out, scale=shard(2, 2))
@@ -141,7 +141,7 @@ def test_shards_with_another_file_are_refused_while_one_works(
     def second() -> None:
         doubles.BEFORE.clear()
         before = (tmp_path / "study.yaml").read_bytes()
-        with raises("other-study-file", "(other generators)", "give all shards") as error:
+        with raises("another-run", "(other generators)", "give all shards") as error:
             run_study(other, tmp_path, scale=shard(2, 2))
         causes.append(error)
         assert (tmp_path / "study.yaml").read_bytes() == before

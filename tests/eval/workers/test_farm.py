@@ -87,7 +87,7 @@ def test_what_cannot_be_sent_is_refused_in_one_line(tmp_path: Path) -> None:
     class Local(Squares):
         pass
 
-    with raises("not-picklable", "can't be sent to worker processes", "python:MODULE"):
+    with raises("cannot-pickle", "can't be sent to worker processes", "python:MODULE"):
         list(farm(Local(tmp_path), range(3), TWO))
 
 
