@@ -50,8 +50,8 @@ class Clip:
     """Of its name: `.mp4`, `.webm`, `.gif` or `.webp`."""
     frames: int
     """How many there are."""
-    rate: float
-    """Frames a second."""
+    fps: float
+    """Frames per second."""
     info: dict[str, str] = field(default_factory=dict, compare=False)
     """What is told besides the pixels, as an image's `info`: a backend's report, the cost."""
 
@@ -129,10 +129,10 @@ def chosen_frames(data: bytes, numbers: Iterable[int]) -> dict[int, Image.Image]
     return found
 
 
-def encode_mp4(frames: Sequence[Image.Image], rate: float) -> Clip:
+def encode_mp4(frames: Sequence[Image.Image], fps: float) -> Clip:
     """H.264 in MP4, as every browser plays it; the same bytes for the same pixels under one PyAV.
 
-    rate: frames a second. Sides become even by repeating the last row or column, as the format
+    fps: frames a second. Sides become even by repeating the last row or column, as the format
     asks. Raises UsageError where PyAV is not installed.
     """
     av = _pyav()
@@ -142,7 +142,7 @@ def encode_mp4(frames: Sequence[Image.Image], rate: float) -> Clip:
         # One thread: the bytes depend on how many there are. No tree of macroblocks: in small
         # frames it reads memory that nobody wrote (x264 165), and the bytes differ now and then.
         options = {"crf": QUALITY, "preset": "medium", "threads": "1", "mbtree": "0"}
-        exact = Fraction(rate).limit_denominator(1001)
+        exact = Fraction(fps).limit_denominator(1001)
         stream = container.add_stream("libx264", rate=exact, options=options)
         stream.width, stream.height = width + width % 2, height + height % 2
         stream.pix_fmt = "yuv420p"
@@ -151,24 +151,24 @@ def encode_mp4(frames: Sequence[Image.Image], rate: float) -> Clip:
             pixels = np.pad(np.asarray(frame.convert("RGB")), padding, mode="edge")
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode())
-    return Clip(buffer.getvalue(), ".mp4", len(frames), rate)
+    return Clip(buffer.getvalue(), ".mp4", len(frames), fps)
 
 
-def encode_webp(frames: Sequence[Image.Image], rate: float) -> Clip:
+def encode_webp(frames: Sequence[Image.Image], fps: float) -> Clip:
     """Lossless animated WebP, for which Pillow is enough; the same bytes for the same pixels.
 
-    rate: frames a second; their times are whole milliseconds. Raises ClipError where all frames are
+    fps: frames a second; their times are whole milliseconds. Raises ClipError where all frames are
     alike, which the format makes one.
     """
     buffer = BytesIO()
     first, *rest = (frame.convert("RGB") for frame in frames)
     lossless: dict[str, Any] = {"lossless": True, "quality": 0, "method": 0}
     first.save(
-        buffer, "WEBP", save_all=True, append_images=rest, duration=round(1000 / rate), **lossless
+        buffer, "WEBP", save_all=True, append_images=rest, duration=round(1000 / fps), **lossless
     )
     if not ending_of(buffer.getvalue()):
         raise ClipError("would be a still image: its frames are all alike", code="still-clip")
-    return Clip(buffer.getvalue(), ".webp", len(frames), rate)
+    return Clip(buffer.getvalue(), ".webp", len(frames), fps)
 
 
 def _still_frames(data: bytes) -> Iterator[Image.Image]:

@@ -126,7 +126,7 @@ class ImageRequest:
     """Further RGB images that an edit refers to, where the generator takes several."""
     fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The row's own values by name, as the case has them, for methods."""
-    rate: Callable[[Image, Judge], float] | None = field(default=None, compare=False, repr=False)
+    grade: Callable[[Image, Judge], float] | None = field(default=None, compare=False, repr=False)
     """How right an image of this case is by a judge, in [0, 1], NaN where it can't be told. Every
     verdict is recorded, and asked for once."""
 
@@ -169,20 +169,20 @@ class Generator(Protocol):
 
 
 @dataclass(frozen=True)
-class MadeText:
+class GeneratedText:
     """A text that a case made in place of an image: a caption."""
 
     content: str
     """Never empty."""
     report: str = ""
-    """What there is to say of making it, as JSON; empty where nothing."""
+    """Backend metadata as JSON, if any."""
 
 
 @runtime_checkable
-class Maker(Protocol):
+class CaseGenerator(Protocol):
     """Makes what a case asks for: a generator an image, a round trip an image or a text."""
 
-    def generate(self, request: ImageRequest) -> Image | Clip | Path | MadeText:
+    def generate(self, request: ImageRequest) -> Image | Clip | Path | GeneratedText:
         """As `Generator.generate`."""
         ...
 

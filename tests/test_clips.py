@@ -41,7 +41,7 @@ MAKERS = {"mp4": lambda: encode_mp4(FRAMES, 4), "webp": lambda: encode_webp(FRAM
 def test_a_clip_comes_back_frame_by_frame(make) -> None:
     clip = make()
     found = read_clip(clip.data)
-    assert (found.ending, found.frames, found.rate) == (clip.ending, len(FRAMES), 4)
+    assert (found.ending, found.frames, found.fps) == (clip.ending, len(FRAMES), 4)
     shown = [np.asarray(frame).mean() for frame in clip_frames(clip.data)]
     assert shown == pytest.approx(LEVELS, abs=2)
     chosen = chosen_frames(clip.data, (5, 3)).items()
@@ -106,7 +106,7 @@ def test_a_film_without_frames_or_without_its_end_is_named(tmp_path: Path) -> No
     with pytest.raises(ClipError, match="holds no video"):
         read_clip(film(tmp_path / "empty.mp4", 0))
     webm = film(tmp_path / "some.webm", 3, "libvpx-vp9")
-    assert (read_clip(webm).frames, read_clip(webm).rate) == (3, 4)
+    assert (read_clip(webm).frames, read_clip(webm).fps) == (3, 4)
     with pytest.raises(ClipError, match="no readable clip: End of file"):
         read_clip(film(tmp_path / "empty.webm", 0, "libvpx-vp9"))
 

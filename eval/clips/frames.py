@@ -37,10 +37,10 @@ class FrameChoice:
                 code="bad-option",
             )
 
-    def of(self, frames: int, rate: float) -> tuple[int, ...]:
+    def of(self, frames: int, fps: float) -> tuple[int, ...]:
         """Numbers of the chosen frames of a clip, from 0, ascending, none twice.
 
-        frames: how many it has; rate: frames a second. A clip with fewer frames than a count or a
+        frames: how many it has; fps: frames a second. A clip with fewer frames than a count or a
         rate asks for gives all of them. Raises UsageError for a number that it doesn't have.
 
         >>> FrameChoice("first,middle,last").of(9, 8), FrameChoice("rate=2").of(9, 8)
@@ -53,7 +53,7 @@ class FrameChoice:
             places = [number / max(1, count - 1) for number in range(count)]
             return _at(places, frames)
         if (match := _RATE.fullmatch(self.text)) is not None:
-            step = max(1.0, rate / float(match[1]))
+            step = max(1.0, fps / float(match[1]))
             count = math.floor((frames - 1) / step + 1e-9) + 1
             return tuple(_nearest(number * step) for number in range(count))
         found = set()

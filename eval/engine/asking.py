@@ -23,7 +23,7 @@ from ..suites.base import Suite
 from ..workers.farm import Numbered, check_same
 from .frames import numbers_of, shown_frames
 from .making import read_source
-from .run import MadeImage, recorded_bytes
+from .run import CaseResult, recorded_bytes
 
 _BLANK = Image.new("RGB", (1, 1))
 
@@ -36,13 +36,13 @@ class CaseToJudge:
     """Its row; without the seed image where it goes to a worker."""
     case: Case
     """What was asked for."""
-    image: MadeImage
+    image: CaseResult
     """Made."""
     names: frozenset[str]
     """Ids of the open questions."""
 
 
-CaseAnswers = list[Answered] | MadeImage
+CaseAnswers = list[Answered] | CaseResult
 """What became of a case to judge; an image `error` where the file can't be read any more."""
 
 
@@ -72,7 +72,7 @@ class Asking:
         """Which frames of a clip. Raises UsageError for a text that names none."""
         return FrameChoice(self.frames)
 
-    def planned(self, suite: Suite[Any], row: Row, case: Case, image: MadeImage) -> list[Question]:
+    def planned(self, suite: Suite[Any], row: Row, case: Case, image: CaseResult) -> list[Question]:
         """All questions about a case's image, or its clip's frames, over blank images: what is
         asked does not depend on pixels, so only what is needed is decoded."""
         blank = self._questions(suite, row, case, [_BLANK] * (2 if case.source else 1))
@@ -80,7 +80,7 @@ class Asking:
         return self._asked(of_frames)
 
     def left(
-        self, suite: Suite[Any], row: Row, case: Case, image: MadeImage, log: VerdictLog | None
+        self, suite: Suite[Any], row: Row, case: Case, image: CaseResult, log: VerdictLog | None
     ) -> tuple[list[Question], int]:
         """The planned questions that have no verdict in a log, and how many have one."""
         planned = self.planned(suite, row, case, image)
@@ -127,9 +127,9 @@ class Asking:
         return [q for probe in self.probes for q in suite.questions(row, case, images, probe)]
 
 
-def unreadable(case: Case, error: ImageError) -> MadeImage:
+def unreadable(case: Case, error: ImageError) -> CaseResult:
     """The record of an image that was one when it was made."""
-    return MadeImage(case.id, "error", message=f"the image {error}")
+    return CaseResult(case.id, "error", message=f"the image {error}")
 
 
 @dataclass(frozen=True)

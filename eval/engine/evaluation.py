@@ -27,7 +27,7 @@ from ...storage import write_whole
 from ...tables import write_rows
 from ..clips.frames import USUAL
 from ..clips.together import clip_verdicts
-from ..core import ORIGINAL, Case, Judge, Maker, Outcome, Verdict, probes_of
+from ..core import ORIGINAL, Case, CaseGenerator, Judge, Outcome, Verdict, probes_of
 from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
@@ -50,7 +50,7 @@ from .making import (
     make_images,
     read_source,
 )
-from .run import LEDGERS, REPLACED, MadeImage, Run, RunError, RunHeader
+from .run import LEDGERS, REPLACED, CaseResult, Run, RunError, RunHeader
 
 MANIFEST = "manifest.jsonl"
 
@@ -174,14 +174,14 @@ class Evaluation:
                 code="no-seed-image",
             )
 
-    def check_generator(self, generator: Maker) -> None:
+    def check_generator(self, generator: CaseGenerator) -> None:
         """Raises UsageError where a generator can't tell two cases apart, or has others, and where
         a method can't work on the rows of this suite."""
         self.check_cases(generator, self.run.cases())
         if isinstance(generator, Method) and len(self.cases):
             generator.check_request(self._store().request(self._full(self.cases[0])))
 
-    def check_cases(self, generator: Maker, cases: Iterable[Case]) -> None:
+    def check_cases(self, generator: CaseGenerator, cases: Iterable[Case]) -> None:
         """Raises UsageError where a generator can't tell two of the cases apart, or has others."""
         if isinstance(generator, MadeForRows):
             generator.check_rows(self.run.header.suite, self.run.header.rows_sha256)
@@ -190,7 +190,7 @@ class Evaluation:
 
     def make(
         self,
-        generator: Maker,
+        generator: CaseGenerator,
         cases: Sequence[Case] | None = None,
         concurrency: int = 1,
         progress: Progress = silent,
@@ -213,7 +213,7 @@ class Evaluation:
         one_at_a_time = ThreadLock()
         images, results = self.run.images(), self.run.results
 
-        def record(image: MadeImage) -> None:
+        def record(image: CaseResult) -> None:
             with one_at_a_time:
                 if image != images.get(image.case):
                     results.append(image)
@@ -224,7 +224,7 @@ class Evaluation:
         with results:
             for case in cases:
                 if lacks_source(self.rows[case.row]):
-                    record(MadeImage(case.id, "missing", message="its row has no seed image"))
+                    record(CaseResult(case.id, "missing", message="its row has no seed image"))
             if served or concurrency > 1:
                 made = self._in_threads(generator, left, concurrency, record)
             elif scale.in_process or not waiting:
@@ -291,7 +291,7 @@ class Evaluation:
             sent = (replace(piece, row=_without_image(piece.row)) for piece in todo)
             with log.answers, closing(farm(task, sent, scale)) as found:
                 for _, said in found:
-                    if isinstance(said, MadeImage):
+                    if isinstance(said, CaseResult):
                         self._record(said)
                         continue
                     for answered in said:
@@ -322,10 +322,10 @@ class Evaluation:
 
     def _in_threads(
         self,
-        generator: Maker,
+        generator: CaseGenerator,
         cases: Iterable[Case],
         concurrency: int,
-        record: Callable[[MadeImage], None],
+        record: Callable[[CaseResult], None],
     ) -> Iterator[None]:
         store = self._store()
 
@@ -338,8 +338,8 @@ class Evaluation:
             yield from done
 
     def _by_workers(
-        self, generator: Maker, cases: Iterable[Case], scale: Scale, spec: Any
-    ) -> Iterator[MadeImage]:
+        self, generator: CaseGenerator, cases: Iterable[Case], scale: Scale, spec: Any
+    ) -> Iterator[CaseResult]:
         given = generator if spec is None else spec
         root = self.run.root.resolve()
         task = MakeImages(root, given, generator.identity(), batch_of(generator))
@@ -349,7 +349,7 @@ class Evaluation:
             for _, image in found:
                 yield image
 
-    def expected(self) -> Iterator[tuple[Case, MadeImage]]:
+    def expected(self) -> Iterator[tuple[Case, CaseResult]]:
         """Every case of which judges will see an image, with its fields and that image.
 
         The image has no digest where it is yet to be made. A file that a generator found counts as
@@ -364,7 +364,7 @@ class Evaluation:
                 image is not None and image.stamp is not None and not replaced(image)
             )
             made = image is not None and image.status == "made" and settled
-            yield self._full(case), image if made and image else MadeImage(case.id, "made")
+            yield self._full(case), image if made and image else CaseResult(case.id, "made")
 
     def open_cases(self) -> Iterator[Case]:
         """The cases that nothing is made of yet, with the fields of their rows."""
@@ -375,7 +375,7 @@ class Evaluation:
         """A case as a generator gets it: with the fields of its row, which are not recorded."""
         return replace(case, fields=row_fields(self.rows[case.row]))
 
-    def _record(self, image: MadeImage) -> None:
+    def _record(self, image: CaseResult) -> None:
         self.run.results.append(image)
 
     def write_manifest(self) -> None:
@@ -398,7 +398,7 @@ class Evaluation:
                 file = (image.file if image else "") or f"images/{case.file}"
                 yield {"sample_id": case.id, "file": file, "prompt": case.prompt, **about}
 
-    def _is_settled(self, case: Case, replaced: Callable[[MadeImage], bool]) -> bool:
+    def _is_settled(self, case: Case, replaced: Callable[[CaseResult], bool]) -> bool:
         if lacks_source(self.rows[case.row]):
             return True
         image = self.run.images().get(case.id)
@@ -410,9 +410,9 @@ class Evaluation:
 
     def _store(self) -> ImageStore:
         """The run's images, made in this process."""
-        return ImageStore(self.run.root, self.rate if self.suite.has_right_images else None)
+        return ImageStore(self.run.root, self.grade if self.suite.has_right_images else None)
 
-    def rate(self, case: Case, image: Image.Image, judge: Judge) -> float:
+    def grade(self, case: Case, image: Image.Image, judge: Judge) -> float:
         """How right an image of a case is, also one that the run does not keep as its own.
 
         In [0, 1], of a suite with right and wrong images; NaN where the judge can't tell. A judge
@@ -448,13 +448,13 @@ class Evaluation:
                     try:
                         now = found_image(case, self.run.image_path(image), image)
                     except FileNotFoundError as error:
-                        now = MadeImage(case.id, "missing", message=str(error))
+                        now = CaseResult(case.id, "missing", message=str(error))
                     except (OSError, ValueError) as error:
-                        now = MadeImage(case.id, "error", message=str(error))
+                        now = CaseResult(case.id, "error", message=str(error))
                     if now != image:
                         results.append(now)
                 elif case.id in replaced:
-                    results.append(MadeImage(case.id, "error", message=f"the image {REPLACED}"))
+                    results.append(CaseResult(case.id, "error", message=f"the image {REPLACED}"))
 
     def _keep_sources(self) -> None:
         """The images to edit, for who makes the edits elsewhere, and for the report."""

@@ -20,7 +20,7 @@ from ...errors import UsageError
 from ...images import encode_png, open_image
 from ...storage import write_whole
 from ..clips.frames import FrameChoice
-from .run import MadeImage, recorded_bytes
+from .run import CaseResult, recorded_bytes
 
 FRAMES = "frames"
 """Folder of a run."""
@@ -37,7 +37,7 @@ class ShownFrame(NamedTuple):
     """SHA-256 of the file that holds these pixels."""
 
 
-def numbers_of(choice: FrameChoice, image: MadeImage) -> Sequence[int | None]:
+def numbers_of(choice: FrameChoice, image: CaseResult) -> Sequence[int | None]:
     """The frames of a clip that are judged; of an image `(None,)`.
 
     Raises UsageError, which names the case, for a frame that the clip doesn't have.
@@ -45,12 +45,12 @@ def numbers_of(choice: FrameChoice, image: MadeImage) -> Sequence[int | None]:
     if not image.frames:
         return (None,)
     try:
-        return choice.of(image.frames, image.rate)
+        return choice.of(image.frames, image.fps)
     except UsageError as error:
         raise UsageError(f"{image.case}: {error}", code="no-frame") from None
 
 
-def shown_frames(root: Path, image: MadeImage, choice: FrameChoice) -> list[ShownFrame]:
+def shown_frames(root: Path, image: CaseResult, choice: FrameChoice) -> list[ShownFrame]:
     """What a judge is shown of a run's image or clip, in the order of time.
 
     Raises ImageError where it can't be read, or the clip is not the recorded one any more.

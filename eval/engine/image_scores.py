@@ -32,7 +32,7 @@ from ..store.answers import AnswerLog, answerer_folder, keep_identity, read_iden
 from ..store.shards import RunShard, shard_log
 from .costs import Cost, count_images
 from .frames import numbers_of, shown_frames
-from .run import MadeImage, Run, RunError
+from .run import CaseResult, Run, RunError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -175,7 +175,7 @@ class ScoreLog:
             case.id: self.pairs_of(case, images[case.id]) for case in cases if case.id in present
         }
 
-    def pairs_of(self, case: Case, image: MadeImage) -> list[PairToScore]:
+    def pairs_of(self, case: Case, image: CaseResult) -> list[PairToScore]:
         """The pairs of one image, or of a clip's frames. Raises UsageError as `pairs`."""
         return [
             PairToScore(case.id, case.prompt, image.sha256, number)

@@ -22,12 +22,20 @@ from ...clips import Clip, ending_of, read_clip
 from ...errors import DataError
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole
-from ..core import Case, Generator, GeneratorError, ImageRequest, Judge, MadeText, Maker
+from ..core import (
+    Case,
+    CaseGenerator,
+    GeneratedText,
+    Generator,
+    GeneratorError,
+    ImageRequest,
+    Judge,
+)
 from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
 from ..workers.farm import Numbered, check_same
-from .run import REPLACED, TEXTS, MadeImage, stamp_of
+from .run import REPLACED, TEXTS, CaseResult, stamp_of
 
-Made = Image.Image | Clip | Path | MadeText | Exception
+Made = Image.Image | Clip | Path | GeneratedText | Exception
 """What a maker gave for a request, or raised of what one image may fail by."""
 
 ENCODERS = 2
@@ -38,18 +46,18 @@ UNWRITTEN = 4
 FAILURES = (FileNotFoundError, GeneratorError, OSError, ValueError)
 """What a generator may raise for one image; anything else ends the run."""
 
-RateImage = Callable[[Case, Image.Image, Judge], float]
+GradeImage = Callable[[Case, Image.Image, Judge], float]
 """How right an image of a case is by a judge, in [0, 1]."""
 
 T = TypeVar("T")
 
 
-def batch_of(generator: Maker) -> int:
+def batch_of(generator: CaseGenerator) -> int:
     """Requests that a generator takes in one call."""
     return max(1, generator.batch_size) if isinstance(generator, BatchGenerator) else 1
 
 
-def make_batch(generator: Maker, requests: Sequence[ImageRequest]) -> list[Made]:
+def make_batch(generator: CaseGenerator, requests: Sequence[ImageRequest]) -> list[Made]:
     """What became of each request; a failure of one, or of the batch, costs no other its image."""
     if len(requests) > 1 and isinstance(generator, BatchGenerator):
         try:
@@ -61,7 +69,7 @@ def make_batch(generator: Maker, requests: Sequence[ImageRequest]) -> list[Made]
     return [_make_one(generator, request) for request in requests]
 
 
-def _make_one(generator: Maker, request: ImageRequest) -> Made:
+def _make_one(generator: CaseGenerator, request: ImageRequest) -> Made:
     try:
         return generator.generate(request)
     except FAILURES as error:
@@ -71,10 +79,10 @@ def _make_one(generator: Maker, request: ImageRequest) -> Made:
 class ImageStore:
     """The files of a run that hold its images and clips."""
 
-    def __init__(self, root: Path, rate: RateImage | None = None) -> None:
-        """rate: how methods ask a judge of an image; None where images are made elsewhere."""
+    def __init__(self, root: Path, grade: GradeImage | None = None) -> None:
+        """grade: how methods ask a judge of an image; None where images are made elsewhere."""
         self.root = root
-        self._rate = rate
+        self._grade = grade
 
     def request(self, case: Case) -> ImageRequest:
         """What a generator is asked for, with the source of an edit."""
@@ -84,10 +92,10 @@ class ImageStore:
             source=read_source(self.root, case),
             case=case,
             fields=case.fields,
-            rate=None if self._rate is None else partial(self._rate, case),
+            grade=None if self._grade is None else partial(self._grade, case),
         )
 
-    def keep(self, case: Case, made: Made, known: MadeImage | None = None) -> MadeImage:
+    def keep(self, case: Case, made: Made, known: CaseResult | None = None) -> CaseResult:
         """Writes a case's image or clip, or looks at the file that was found, and says what became
         of it.
 
@@ -98,20 +106,20 @@ class ImageStore:
                 return found_image(case, made, known)
             if isinstance(made, Exception):
                 raise made
-            if isinstance(made, MadeText):
+            if isinstance(made, GeneratedText):
                 return self._keep_text(case, made)
             film = made if isinstance(made, Clip) else None
             data = made.data if isinstance(made, Clip) else _png(made)
         except FileNotFoundError as error:
-            return MadeImage(case.id, "missing", message=str(error))
+            return CaseResult(case.id, "missing", message=str(error))
         except GeneratorError as error:
-            return MadeImage(case.id, error.status, message=str(error), usd=error.usd)
+            return CaseResult(case.id, error.status, message=str(error), usd=error.usd)
         except (OSError, ValueError) as error:
-            return MadeImage(case.id, "error", message=str(error))
+            return CaseResult(case.id, "error", message=str(error))
         file = Path(case.file).with_suffix(film.ending) if film else case.file
         name = f"images/{file}"
         write_whole(self.root / name, data)
-        return MadeImage(
+        return CaseResult(
             case=case.id,
             status="made",
             file=name,
@@ -119,15 +127,15 @@ class ImageStore:
             report=made.info.get(REPORT, ""),
             usd=made.info.get(USD, ""),
             frames=film.frames if film else 0,
-            rate=film.rate if film else 0.0,
+            fps=film.fps if film else 0.0,
         )
 
-    def _keep_text(self, case: Case, made: MadeText) -> MadeImage:
+    def _keep_text(self, case: Case, made: GeneratedText) -> CaseResult:
         data = made.content.encode("utf-8", "backslashreplace")
         name = f"{TEXTS}/{case.id}.txt"
         write_whole(self.root / name, data)
         digest = hashlib.sha256(data).hexdigest()
-        return MadeImage(case.id, "made", name, digest, report=made.report)
+        return CaseResult(case.id, "made", name, digest, report=made.report)
 
 
 def _png(made: Image.Image) -> bytes:
@@ -136,7 +144,7 @@ def _png(made: Image.Image) -> bytes:
     return known or encode_png(made)
 
 
-def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
+def found_image(case: Case, path: Path, known: CaseResult | None) -> CaseResult:
     """A file elsewhere, an image or a clip, decoded unless its bytes are known to be one.
 
     Raises FileNotFoundError and ImageError.
@@ -145,7 +153,7 @@ def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
     data = path.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     file = str(path.resolve())
-    film: Clip | MadeImage | None = None
+    film: Clip | CaseResult | None = None
     if known is not None and known.status == "made" and known.sha256 == digest:
         film = known
     else:
@@ -156,8 +164,8 @@ def found_image(case: Case, path: Path, known: MadeImage | None) -> MadeImage:
                 open_image(BytesIO(data))
         except ImageError as error:
             raise ImageError(f"{path} {error}", code="unreadable-image") from None
-    frames, rate = (film.frames, film.rate) if film else (0, 0.0)
-    return MadeImage(case.id, "made", file, digest, stamp=stamp, frames=frames, rate=rate)
+    frames, fps = (film.frames, film.fps) if film else (0, 0.0)
+    return CaseResult(case.id, "made", file, digest, stamp=stamp, frames=frames, fps=fps)
 
 
 def read_source(root: Path, case: Case) -> Image.Image | None:
@@ -209,11 +217,11 @@ class Encoders:
 
 
 def make_images(
-    generator: Maker,
+    generator: CaseGenerator,
     store: ImageStore,
     cases: Iterable[Case],
-    known: Callable[[str], MadeImage | None],
-) -> Iterator[MadeImage]:
+    known: Callable[[str], CaseResult | None],
+) -> Iterator[CaseResult]:
     """Makes the images of cases in this process, one call of the generator after the other."""
     waiting = iter(cases)
     size = batch_of(generator)
@@ -238,7 +246,7 @@ class CaseToMake:
 
     case: Case
     """Whose image to make."""
-    known: MadeImage | None
+    known: CaseResult | None
     """What was recorded of it last."""
 
 
@@ -261,9 +269,9 @@ class MakeImages:
         check_same(self.identity, generator.identity(), "generator")
         return ImageWorker(generator, ImageStore(self.root))
 
-    def lost(self, piece: CaseToMake, deaths: int) -> MadeImage:
+    def lost(self, piece: CaseToMake, deaths: int) -> CaseResult:
         """An image on which that many workers died."""
-        return MadeImage(piece.case.id, "error", message=f"{deaths} workers died making it")
+        return CaseResult(piece.case.id, "error", message=f"{deaths} workers died making it")
 
 
 class ImageWorker:
@@ -274,7 +282,7 @@ class ImageWorker:
         self._store = store
         self._encoders = Encoders()
 
-    def do(self, work: Sequence[Numbered[CaseToMake]]) -> Iterator[Numbered[MadeImage]]:
+    def do(self, work: Sequence[Numbered[CaseToMake]]) -> Iterator[Numbered[CaseResult]]:
         requests = [self._store.request(piece.case) for _, piece in work]
         for (number, piece), made in zip(work, make_batch(self._generator, requests), strict=True):
             self._encoders.put(
@@ -282,5 +290,5 @@ class ImageWorker:
             )
         yield from self._encoders.ready()
 
-    def finish(self) -> Iterator[Numbered[MadeImage]]:
+    def finish(self) -> Iterator[Numbered[CaseResult]]:
         yield from self._encoders.rest()

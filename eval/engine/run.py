@@ -80,8 +80,8 @@ class RunHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeImage:
-    """What became of one case's image."""
+class CaseResult:
+    """What became of one case: an image, a clip or a text, or why there is none."""
 
     case: str
     """Id of the case."""
@@ -101,8 +101,8 @@ class MadeImage:
     """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
     frames: int = 0
     """Of a clip, how many it has; 0 for an image."""
-    rate: float = 0.0
-    """Frames of a clip a second."""
+    fps: float = 0.0
+    """Frames per second of a clip; `rate` in its record."""
 
     @property
     def is_text(self) -> bool:
@@ -110,12 +110,17 @@ class MadeImage:
         return self.status == "made" and self.stamp is None and self.file.endswith(".txt")
 
     def to_record(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value}
+        record = {name: value for name, value in asdict(self).items() if value}
+        if self.fps:
+            record["rate"] = record.pop("fps")
+        return record
 
     @classmethod
-    def from_record(cls, record: dict[str, Any], place: str) -> MadeImage:
+    def from_record(cls, record: dict[str, Any], place: str) -> CaseResult:
         """The inverse of `to_record`. Raises DataError for anything else, and for a file that lies
         outside the run and was never found there."""
+        if "rate" in record:
+            record["fps"] = record.pop("rate")
         image = parse_as(cls, record, place)
         parts = Path(image.file).parts
         if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(parts)):
@@ -125,7 +130,7 @@ class MadeImage:
         return image
 
 
-def image_path(root: Path, image: MadeImage) -> Path:
+def image_path(root: Path, image: CaseResult) -> Path:
     """Where an image of a run lies. Raises DataError where a link leads out of the run."""
     path = root / image.file
     if image.stamp is None and not path.resolve().is_relative_to(root.resolve()):
@@ -135,7 +140,7 @@ def image_path(root: Path, image: MadeImage) -> Path:
     return path
 
 
-def recorded_bytes(root: Path, image: MadeImage) -> bytes:
+def recorded_bytes(root: Path, image: CaseResult) -> bytes:
     """The bytes of an image, clip or text, for who is about to judge them: a verdict on others
     would stand under the digest of these.
 
@@ -152,7 +157,7 @@ def recorded_bytes(root: Path, image: MadeImage) -> bytes:
     return data
 
 
-def differs(root: Path, image: MadeImage) -> bool:
+def differs(root: Path, image: CaseResult) -> bool:
     """Whether an image's file does not hold the recorded bytes, or can't be read."""
     try:
         with image_path(root, image).open("rb") as file:
@@ -180,7 +185,7 @@ class Run:
     """What it is of."""
     shard: RunShard | None = None
     """Which part of it this process adds to; None for all of it."""
-    _held: tuple[Sequence[Case], Mapping[str, MadeImage]] | None = field(default=None, repr=False)
+    _held: tuple[Sequence[Case], Mapping[str, CaseResult]] | None = field(default=None, repr=False)
     _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -249,15 +254,15 @@ class Run:
         return CaseFile(self.root / CASES, self.shard)
 
     @cached_property
-    def results(self) -> AnswerLog[MadeImage]:
+    def results(self) -> AnswerLog[CaseResult]:
         """What became of the cases so far, as this process has read or recorded it."""
-        return AnswerLog(self.root, IMAGES, MadeImage, key="case", shard=self.shard)
+        return AnswerLog(self.root, IMAGES, CaseResult, key="case", shard=self.shard)
 
-    def images(self) -> Mapping[str, MadeImage]:
+    def images(self) -> Mapping[str, CaseResult]:
         """Case -> what became of it so far."""
         return self._held[1] if self._held else self.results
 
-    def image_path(self, image: MadeImage) -> Path:
+    def image_path(self, image: CaseResult) -> Path:
         """Where the image lies. Raises DataError where a link leads out of the run."""
         return image_path(self.root, image)
 
@@ -469,7 +474,7 @@ class Replacement:
         self._start = time.time_ns()
         self._read = self._found = 0
 
-    def __call__(self, image: MadeImage) -> bool:
+    def __call__(self, image: CaseResult) -> bool:
         if image.stamp is not None:
             return stamp_of(image_path(self._root, image)) != image.stamp
         if image.status != "made" or not image.file:
@@ -485,7 +490,7 @@ class Replacement:
         self._found += found
         return found
 
-    def may_show(self, image: MadeImage) -> bool:
+    def may_show(self, image: CaseResult) -> bool:
         """Whether what lies there are the recorded bytes, for who is about to show them.
 
         A run folder names files elsewhere: one from somebody else must show nothing that its maker

@@ -16,7 +16,7 @@ from ...agents.budget import Spending
 from ...errors import UsageError
 from ...progress import Progress, silent
 from ..clips.frames import USUAL, FrameChoice
-from ..core import Generator, Judge, Maker, probes_of
+from ..core import CaseGenerator, Generator, Judge, probes_of
 from ..generators import as_generator
 from ..judges import Answering, CallPlan, as_judge
 from ..methods import Method
@@ -64,7 +64,7 @@ class Done:
 
 def generate(
     settings: RunSettings,
-    generator: Maker | str,
+    generator: CaseGenerator | str,
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
     found: Rows | None = None,
@@ -88,7 +88,7 @@ def generate(
                     code="conflicting-options",
                 )
             opened.prepare(evaluation.run.root, plan)
-        maker: Maker = opened
+        maker: CaseGenerator = opened
         several = 1
         if not isinstance(opened, RoundTrip):  # whose models are under the cap already
             maker, several = capped(opened, plan, evaluation.run)

@@ -43,7 +43,7 @@ MOST = 1024
 SCORERS = f"{__name__.split('.methods')[0]}.scorers"
 """The room of scorers of picture quality, imported when one is named."""
 
-Rating = Callable[[ImageRequest, Image.Image], float]
+Grader = Callable[[ImageRequest, Image.Image], float]
 
 
 class BestOf(Method):
@@ -54,7 +54,7 @@ class BestOf(Method):
         super().__init__(inner)
         self.count = count
         self.by = by
-        self._rate: Rating | None = None
+        self._grade: Grader | None = None
         self._root: Path | None = None
         self._known: dict[tuple[str, int], Candidate] = {}
         self._one_at_a_time = Lock()
@@ -89,7 +89,7 @@ class BestOf(Method):
 
     def check_request(self, request: ImageRequest) -> None:
         super().check_request(request)
-        if request.rate is None and _is_judge(self.by):
+        if request.grade is None and _is_judge(self.by):
             raise UsageError(
                 "best-of: this suite has no right and wrong images: choose by a scorer of image "
                 "quality instead of a judge",
@@ -99,7 +99,7 @@ class BestOf(Method):
     def prepare(self, folder: Path, plan: CallPlan) -> None:
         """Also finds the candidates that are there."""
         super().prepare(folder, plan)
-        self._rate = _open_chooser(self.by, plan)
+        self._grade = _open_chooser(self.by, plan)
         self._root = folder
         self._candidates = candidate_log(folder)
         len(self._candidates)  # read now: threads look up while one appends
@@ -135,7 +135,7 @@ class BestOf(Method):
 
     def _candidate(self, request: ImageRequest, number: int) -> Candidate:
         """One candidate, made and scored where it is not yet."""
-        if self._rate is None or self._root is None or request.case is None:
+        if self._grade is None or self._root is None or request.case is None:
             raise UsageError(
                 "best-of: works in a run: use `counterprior generate` or `eval`", code="needs-run"
             )
@@ -154,7 +154,7 @@ class BestOf(Method):
             made = replace(made, sha256=hashlib.sha256(data).hexdigest())
             write_whole(self._path(made), data)
             with self._one_at_a_time:  # a judge's log has one writer
-                score = self._rate(request, image)
+                score = self._grade(request, image)
             made = replace(made, score=score, usd=image.info.get(USD, ""))
         with self._one_at_a_time:
             self._candidates.append(made)
@@ -187,8 +187,8 @@ def _scorers() -> dict[str, str]:
     return table
 
 
-def _open_chooser(text: str, plan: CallPlan) -> Rating:
-    """How an image is rated: by a judge, or by a scorer with ``score(pairs) -> floats``."""
+def _open_chooser(text: str, plan: CallPlan) -> Grader:
+    """How an image is graded: by a judge, or by a scorer with ``score(pairs) -> floats``."""
     spec = Spec.parse(text)
     if spec.kind in _scorers():
         return _by_scorer(find_class(f"{SCORERS}:open_scorer")(text))
@@ -198,16 +198,16 @@ def _open_chooser(text: str, plan: CallPlan) -> Rating:
     judge = as_judge(found, plan, spec_identity(spec))
 
     def by_judge(request: ImageRequest, image: Image.Image) -> float:
-        if request.rate is None:
+        if request.grade is None:
             raise UsageError("best-of: a judge chooses only in a run of a suite", code="needs-run")
-        return request.rate(image, judge)
+        return request.grade(image, judge)
 
     return by_judge
 
 
-def _by_scorer(scorer: Any) -> Rating:
-    def rate(request: ImageRequest, image: Image.Image) -> float:
+def _by_scorer(scorer: Any) -> Grader:
+    def grade(request: ImageRequest, image: Image.Image) -> float:
         (score,) = scorer.score([(request.prompt, image)])
         return float(score)
 
-    return rate
+    return grade

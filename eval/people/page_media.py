@@ -40,6 +40,6 @@ def _encoded(data: bytes, folder: Path) -> bytes:
     """The clip as MP4 of the same frames and rate."""
     path = folder / f"{hashlib.sha256(data).hexdigest()}.mp4"
     if not path.exists():
-        rate = read_clip(data).rate
-        write_whole(path, encode_mp4([*clip_frames(data)], rate).data)
+        fps = read_clip(data).fps
+        write_whole(path, encode_mp4([*clip_frames(data)], fps).data)
     return path.read_bytes()

@@ -34,7 +34,7 @@ from ...release import (
 from ...schema import canonical
 from ...storage import whole_folder, write_whole
 from ..core import Score, without_nan
-from ..engine.run import HEADER, MadeImage, Run, RunError
+from ..engine.run import HEADER, CaseResult, Run, RunError
 from ..results.judge_check import CHECK
 from ..results.scoring import JudgedRun, ScoreSettings, score_run
 from ..store.verdicts import Answered
@@ -243,7 +243,7 @@ class _Writer:
         """Every case with its image or text, or why there is none."""
         known, present = member.run.images(), member.run.present()
         for case in member.run.cases():
-            image = known.get(case.id) or MadeImage(case.id, "missing")
+            image = known.get(case.id) or CaseResult(case.id, "missing")
             row = {
                 "suite": member.suite,
                 "generator": member.generator,
@@ -267,7 +267,7 @@ class _Writer:
                 "report": self.scrubber.text(image.report),
                 "video": None,
                 "frames": image.frames or None,
-                "rate": image.rate or None,
+                "rate": image.fps or None,
                 "text": None,
                 "right_labels": _json(case.key) if case.key else None,
             }
@@ -275,7 +275,7 @@ class _Writer:
                 row |= self._encoded(member.run, image)
             yield row
 
-    def _encoded(self, run: Run, image: MadeImage) -> dict[str, Any]:
+    def _encoded(self, run: Run, image: CaseResult) -> dict[str, Any]:
         """The judged image, clip or text as it is published.
 
         Raises RunError where it isn't the judged one any more, DataError where it holds what must
@@ -319,7 +319,7 @@ class _Writer:
             "height": opened.height,
         }
 
-    def _encoded_text(self, run: Run, image: MadeImage, data: bytes) -> dict[str, Any]:
+    def _encoded_text(self, run: Run, image: CaseResult, data: bytes) -> dict[str, Any]:
         """A text as it is, so that its digest is the judged one's."""
         place = f"{run.root}, {image.case}"
         if what := self.scrubber.leak(data):
@@ -334,14 +334,14 @@ class _Writer:
                 f"{place}: its text is no UTF-8 ({error.reason})", code="bad-encoding"
             ) from None
 
-    def _encoded_clip(self, image: MadeImage, data: bytes) -> dict[str, Any]:
+    def _encoded_clip(self, image: CaseResult, data: bytes) -> dict[str, Any]:
         """An MP4 as it is; any other clip, and one whose metadata tell too much, encoded anew.
 
         Raises ClipError for one that can't be decoded.
         """
         first = next(clip_frames(data))
         if ending_of(data) != ".mp4" or self.scrubber.leak(data):
-            data = encode_mp4(list(clip_frames(data)), image.rate).data
+            data = encode_mp4(list(clip_frames(data)), image.fps).data
         return {
             "video": {"bytes": data, "path": f"{image.case}.mp4"},
             "width": first.width,

@@ -21,7 +21,7 @@ from ...clips import Clip, ClipError, read_clip
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...specs import Spec
-from ..core import Case, GeneratorError, ImageRequest, MadeText
+from ..core import Case, GeneratedText, GeneratorError, ImageRequest
 from ..generators import ENCODED, REPORT
 from .publication import Publication, PublishedRun, fetch_publication
 
@@ -138,7 +138,7 @@ class PublishedImages:
                         code="different-rows",
                     )
 
-    def generate(self, request: ImageRequest) -> Image | Clip | MadeText:
+    def generate(self, request: ImageRequest) -> Image | Clip | GeneratedText:
         """The published image, clip or text. Raises FileNotFoundError where there is none.
 
         Raises GeneratorError where the publication says why its generator made none, and for bytes
@@ -169,7 +169,7 @@ class PublishedImages:
                 "what is published is not what its digest names", code="changed-file"
             )
         if text is not None:
-            return MadeText(text)
+            return GeneratedText(text)
         try:
             image = open_image(BytesIO(data))
         except ImageError as error:

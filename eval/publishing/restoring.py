@@ -13,7 +13,7 @@ from ...errors import CounterpriorError
 from ...release import Problem
 from ...tables import parse_as, write_rows
 from ..core import Case, Verdict
-from ..engine.run import TEXTS, MadeImage, Run, RunHeader
+from ..engine.run import TEXTS, CaseResult, Run, RunHeader
 from ..results.judge_check import JudgeCheck, write_checks
 from ..results.scoring import ScoreSettings, score_run
 from ..store.verdicts import VERDICTS, Answered, VerdictLog
@@ -161,7 +161,7 @@ def _image(row: Mapping[str, Any]) -> dict[str, Any]:
     """The record of an image, as a run has it."""
     made = row["status"] == "made"
     file = f"{TEXTS}/{row['case']}.txt" if row.get("text") else f"images/{row['case']}.png"
-    return MadeImage(
+    return CaseResult(
         case=row["case"],
         status=row["status"],
         file=file if made else "",
@@ -169,7 +169,7 @@ def _image(row: Mapping[str, Any]) -> dict[str, Any]:
         message=row["message"],
         report=row["report"],
         frames=row.get("frames") or 0,
-        rate=row.get("rate") or 0.0,
+        fps=row.get("rate") or 0.0,
     ).to_record()
 
 

@@ -23,7 +23,7 @@ from ...images import ImageError
 from ...progress import Progress
 from ...storage import write_whole
 from ..core import BOTH, INVALID, ORIGINAL, Case
-from ..engine.run import MadeImage
+from ..engine.run import CaseResult
 from ..results.contents import RunContents
 from ..store.verdicts import Answered
 from ..workers.farm import Numbered, Scale, farm
@@ -249,7 +249,7 @@ def as_webp(image: Image.Image, quality: int) -> bytes:
 
 def _image(
     case: Case,
-    made: MadeImage | None,
+    made: CaseResult | None,
     answers: Sequence[Sequence[Answered]],
     thumbnails: Mapping[str, str],
 ) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ...storage import write_whole
 from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
-from ..engine.run import MadeImage, Run, RunError, RunHeader
+from ..engine.run import CaseResult, Run, RunError, RunHeader
 from ..stats.agreement import krippendorff_alpha
 from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
@@ -181,9 +181,9 @@ def results_json(results: Sequence[Result]) -> str:
     return json.dumps([result.to_json() for result in results], indent=2, sort_keys=True)
 
 
-def _due(image: MadeImage, choice: FrameChoice) -> int:
+def _due(image: CaseResult, choice: FrameChoice) -> int:
     """How many frames of a clip are judged; 0 of an image."""
-    return len(choice.of(image.frames, image.rate)) if image.frames else 0
+    return len(choice.of(image.frames, image.fps)) if image.frames else 0
 
 
 def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:

@@ -11,7 +11,7 @@ from PIL import Image
 from ...agents.budget import BudgetError
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
-from ..core import Case, GeneratorError, ImageRequest, MadeText, describe
+from ..core import Case, GeneratedText, GeneratorError, ImageRequest, describe
 from ..judges import Answering
 from ..workers.farm import IN_PROCESS, Scale
 from .log import TakenStep
@@ -48,7 +48,7 @@ class RoundTrip:
             if isinstance(opened := member.open(), Answering):
                 opened.check()
 
-    def generate(self, request: ImageRequest) -> Image.Image | MadeText:
+    def generate(self, request: ImageRequest) -> Image.Image | GeneratedText:
         """The end of a case's route; steps that nobody took yet are taken now.
 
         Raises GeneratorError where a step fails or is refused, and what ends the run.
@@ -67,7 +67,7 @@ class RoundTrip:
         if place.refused is not None:
             raise GeneratorError(place.refused.message, "refused", code="declined")
         if place.given.image is None:
-            return MadeText(place.given.text, CUT if place.cut else "")
+            return GeneratedText(place.given.text, CUT if place.cut else "")
         return place.given.image()
 
     def place(self, case: Case, source: Callable[[], Image.Image]) -> OpenStep | Arrived:

@@ -175,6 +175,6 @@ def _scenes(evaluation: Evaluation, generator: Generator, case: Case) -> list[Sc
     """What an image shows, or each judged frame of a clip."""
     made = evaluation.run.images()[case.id]
     if made.frames:
-        return clip_scenes(generator, case, FrameChoice().of(made.frames, made.rate))
+        return clip_scenes(generator, case, FrameChoice().of(made.frames, made.fps))
     with Image.open(evaluation.run.image_path(made)) as image:
         return [Scene.of(image)]

@@ -85,7 +85,7 @@ def best_of_curve(
             progress("chosen", number, len(work))
             image = _open(root, candidate)
             for name, judge in zip(names, opened, strict=True):
-                rated[name, candidate.sha256] = evaluation.rate(case, image, judge)
+                rated[name, candidate.sha256] = evaluation.grade(case, image, judge)
         progress("chosen", len(work), len(work))
     curve = [_best_of(n, row, names, rated) for n, row in chosen.items()]
     result = {

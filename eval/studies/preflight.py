@@ -21,7 +21,7 @@ from ...specs import Spec
 from ..captioners import PAID_CAPTIONERS
 from ..checkpoints.extras import find_class
 from ..clips.frames import FrameChoice
-from ..core import Case, Judge, Maker, Question, probes_of
+from ..core import Case, CaseGenerator, Judge, Question, probes_of
 from ..engine.asking import Asking
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
@@ -242,7 +242,7 @@ class _Planner:
 
     def _images(self, name: str, spec: str, runs: Sequence[Cell]) -> set[str]:
         """The images of one generator, by suite; returns the runs that were probed."""
-        generator: Maker | None = None
+        generator: CaseGenerator | None = None
         try:
             generator = open_model(runs[0], self.trips)
             if isinstance(generator, PaidByImage):
@@ -304,7 +304,7 @@ class _Planner:
         named = self.file.all_captioners if step == "tell" else self.file.all_generators
         return next(name for name, text in named.items() if text == spec)
 
-    def _probe_images(self, part: PlanPart, generator: Maker, run: Cell) -> PlanPart:
+    def _probe_images(self, part: PlanPart, generator: CaseGenerator, run: Cell) -> PlanPart:
         """Makes a few images in a folder of its own and measures them."""
         settings = self.probed.run_settings(run)
         times, size = [], 0

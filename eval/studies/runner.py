@@ -22,7 +22,7 @@ from ...agents.budget import Spending
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
 from ..checkpoints.placement import LoadError
-from ..core import Judge, Maker
+from ..core import CaseGenerator, Judge
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows, sample_rows
 from ..engine.image_scores import ScorerFailed, score_images
@@ -87,7 +87,7 @@ def _check_rows(study: Study, rows: Mapping[str, Rows]) -> None:
             )
 
 
-def open_model(cell: Cell, models: TripModels) -> Maker:
+def open_model(cell: Cell, models: TripModels) -> CaseGenerator:
     """The generator of a cell, with its methods around it, or its round trip. Raises UsageError for
     a bad spec and for a generator that a method can't reach."""
     if cell.start:
@@ -213,7 +213,7 @@ class _Session:
         return TripModels(self.plan)
 
     def _take_steps(
-        self, cells: Sequence[Cell], generators: Mapping[tuple[str, str], Maker]
+        self, cells: Sequence[Cell], generators: Mapping[tuple[str, str], CaseGenerator]
     ) -> None:
         """The steps of all round trips, each model opened for many of them at a time."""
         runs = [
@@ -232,9 +232,9 @@ class _Session:
             with suppress(CounterpriorError):
                 take_steps(wanted, self._trips, self._named("round trips"), self.scale)
 
-    def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], Maker]:
+    def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], CaseGenerator]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
-        found: dict[tuple[str, str], Maker] = {}
+        found: dict[tuple[str, str], CaseGenerator] = {}
         known = self.study.models.read()["generators"]
         for model, own in cells_by(cells, lambda cell: (cell.generator, cell.model)):
             spec = model[1]
@@ -257,7 +257,7 @@ class _Session:
             if (run := self.study.run_of(cell)) is not None:
                 count_images(self.plan, run)
 
-    def _generate(self, cells: Sequence[Cell], generator: Maker) -> None:
+    def _generate(self, cells: Sequence[Cell], generator: CaseGenerator) -> None:
         """The images of one generator, on all of its suites."""
         left = runs_of(cells)
         for number, run in enumerate(left):

@@ -24,7 +24,7 @@ from ..core import INVALID, Outcome, describe, probes_of
 from ..engine.costs import Cost
 from ..engine.data import Rows
 from ..engine.evaluation import RunSettings, outcomes
-from ..engine.run import MadeImage, Run, recorded_bytes
+from ..engine.run import CaseResult, Run, recorded_bytes
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run
 from ..generators import as_generator
 from ..judges import as_judge
@@ -198,7 +198,7 @@ def _refusal(outcome: Outcome) -> str:
     return "" if mirrored == label else CONTRADICTED
 
 
-def _png(run: Run, image: MadeImage) -> bytes:
+def _png(run: Run, image: CaseResult) -> bytes:
     """The bytes that were judged where they are an RGB PNG, else the same pixels as one.
 
     Raises UsageError for a clip, DataError for a file that is not the judged one any more.

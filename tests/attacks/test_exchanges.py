@@ -27,7 +27,7 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings
 from counterprior.eval.engine.frames import shown_frames
 from counterprior.eval.engine.image_scores import PairToScore, ScoredPair, ScoreLog, score_images
-from counterprior.eval.engine.run import MadeImage, Run, RunError, differs
+from counterprior.eval.engine.run import CaseResult, Run, RunError, differs
 from counterprior.eval.engine.steps import judge_run
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
@@ -161,7 +161,7 @@ def test_a_copied_run_is_read_through_once(tmp_path: Path, monkeypatch: pytest.M
         file.touch()  # after the log, as some copies are
     read: list[str] = []
 
-    def noted(root: Path, image: MadeImage) -> bool:
+    def noted(root: Path, image: CaseResult) -> bool:
         read.append(image.case)
         return differs(root, image)
 

@@ -151,7 +151,7 @@ def test_clips_are_published_as_mp4_and_score_the_same(tmp_path: Path) -> None:
     assert [(row["image"], row["frames"], row["rate"]) for row in shown] == [(None, 4, 8.0)] * 2
     for row in shown:
         clip = read_clip(row["video"]["bytes"])
-        assert (clip.ending, clip.frames, clip.rate) == (".mp4", 4, 8)
+        assert (clip.ending, clip.frames, clip.fps) == (".mp4", 4, 8)
         assert row["video"]["path"] == f"{row['case']}.mp4"
     assert {row["frame"] for row in iter_rows(out, published.of("verdicts"))} == {0, 1, 3}
     assert recompute(out).problems == []

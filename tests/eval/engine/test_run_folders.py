@@ -16,7 +16,7 @@ from PIL import Image
 
 from counterprior.eval.core import Case, Question
 from counterprior.eval.engine.evaluation import RunSettings
-from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.engine.run import CaseResult, Run, RunError, RunHeader
 from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
@@ -200,3 +200,12 @@ def test_an_image_that_is_removed_is_missing(
     done = elsewhere(Counting())
     assert done.run.images()[run.cases()[0].id].status == "missing"
     assert scored(run.root).result.card.asked == len(run.cases()) - 1
+
+
+def test_frames_per_second_of_a_clip_are_its_rate_on_disk(tmp_path: Path) -> None:
+    clip = CaseResult("a", "made", "images/a.mp4", frames=3, fps=7.5)
+    run = Run(tmp_path, RunHeader("s", "d", "0", 1, 1, None, {"kind": "k"}))
+    run.results.append(clip)
+    record = json.loads((tmp_path / "images.jsonl").read_text())
+    assert (record["frames"], record["rate"]) == (3, 7.5) and "fps" not in record
+    assert Run(tmp_path, run.header).results["a"] == clip

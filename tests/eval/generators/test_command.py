@@ -56,7 +56,7 @@ def test_a_program_may_make_a_clip(program: Program) -> None:
     save = "a.save(output, save_all=True, append_images=[b], duration=250)\n"
     words = program(two + save) + " {prompt} {seed} {output}"
     made = open_generator(f"command:{words}?ending=webp").generate(ImageRequest("a dog", 7))
-    assert isinstance(made, Clip) and (made.frames, made.rate) == (2, 4)
+    assert isinstance(made, Clip) and (made.frames, made.fps) == (2, 4)
     with pytest.raises(UsageError, match=r"ending is one of png, .*mp4.*, not 'exe'"):
         open_generator(f"command:{words}?ending=exe")
 

@@ -42,7 +42,7 @@ def draw(server: Any, request: ImageRequest = DOG, options: str = "") -> Clip:
 
 def test_a_text_or_an_image_becomes_a_clip(videos: Any) -> None:
     made = draw(videos, options="&size=832x480&num_frames=9&extra.lora=slow")
-    assert (made.frames, made.rate) == (2, 4)
+    assert (made.frames, made.fps) == (2, 4)
     assert [f.getpixel((3, 3)) for f in clip_frames(made.data)] == [(255, 0, 0), (0, 0, 255)]
     assert json.loads(made.info[REPORT]) == {"seconds": "4"}
     draw(videos, ImageRequest("it jumps", 8, Image.new("RGB", (40, 30), "red")))

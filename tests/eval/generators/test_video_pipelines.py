@@ -45,7 +45,7 @@ def test_a_video_pipeline_makes_clips(kind: str, checkpoint: Callable[[str], Pat
     assert isinstance(made, Clip)
     assert denoised == ({"transformer", "transformer_2"} if kind == "wan" else {"transformer"})
     found = read_clip(made.data)
-    assert (found.frames, found.rate, found.ending) == (frames, rate, ".mp4")
+    assert (found.frames, found.fps, found.ending) == (frames, rate, ".mp4")
     assert {frame.size for frame in clip_frames(made.data)} == {(64, 64)}
     again = generator.generate(ImageRequest("A cat and a dog.", 3))
     others = [
@@ -63,7 +63,7 @@ def test_an_image_becomes_a_clip(kind: str, checkpoint: Callable[[str], Path]) -
     shades = [Image.new("RGB", (64, 64), (shade,) * 3) for shade in (20, 230)]
     made = [generator.generate(ImageRequest("It jumps.", 3, source)) for source in shades]
     first, second = (read_clip(one.data) for one in made if isinstance(one, Clip))
-    assert (first.frames, first.rate) == (9, 6.0) and generator.identity()["fps"] == "6"
+    assert (first.frames, first.fps) == (9, 6.0) and generator.identity()["fps"] == "6"
     pixels = [np.stack(list(clip_frames(clip.data))).astype(float) for clip in (first, second)]
     assert pixels[0].shape == (9, 64, 64, 3)
     assert np.abs(pixels[0] - pixels[1]).max() > 1  # it sees its source

@@ -114,7 +114,7 @@ def test_clips_are_drawn_played_and_labeled(clips: Path, tmp_path: Path) -> None
     (kind, data), again = answers
     assert kind == "video/mp4" and again == (kind, data)
     played = read_clip(data)  # browsers play no animated WebP: it is encoded anew, once
-    assert (played.ending, played.frames, played.rate) == (".mp4", 3, 8)
+    assert (played.ending, played.frames, played.fps) == (".mp4", 3, 8)
     assert len([*(folder / "clips").iterdir()]) == 1
     # A label stands beside the verdict of most frames, and comes back to `score`.
     run = Run.open(clips)

@@ -27,7 +27,7 @@ from PIL import Image
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Verdict
-from counterprior.eval.engine.run import MadeImage, Replacement, Run, RunError, RunHeader
+from counterprior.eval.engine.run import CaseResult, Replacement, Run, RunError, RunHeader
 from counterprior.eval.report.exports import FORMS
 from counterprior.eval.report.gallery import FILTERS, flags, make_thumbnails
 from counterprior.eval.report.overview import overview
@@ -123,18 +123,18 @@ def make_run(
     return root
 
 
-def made_image(root: Path, case: Case, number: int) -> MadeImage:
+def made_image(root: Path, case: Case, number: int) -> CaseResult:
     if not number:
-        return MadeImage(case.id, "missing", message="/secret/path")
+        return CaseResult(case.id, "missing", message="/secret/path")
     path = root / "images" / case.file
     Image.new("RGB", (64, 48), (number % 256, 90, 40)).save(path)
     if number == 1:
         path.write_bytes(b"no image")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return MadeImage(case.id, "made", f"images/{case.file}", digest)
+    return CaseResult(case.id, "made", f"images/{case.file}", digest)
 
 
-def answered(suite: str, case: Case, made: MadeImage, probe: str, said: Verdict) -> Answered:
+def answered(suite: str, case: Case, made: CaseResult, probe: str, said: Verdict) -> Answered:
     labels = LABELS[suite]
     return Answered(
         key=f"{case.id}/{probe}",
@@ -589,7 +589,7 @@ def test_an_edit_stands_beside_its_source(site: Path) -> None:
 
 def answer(label: str, probe: str = "original", question: str = "order") -> Answered:
     case = cases_of("t2i_homogenization", 1)[0]
-    found = answered("t2i_homogenization", case, MadeImage(case.id, "made"), probe, Verdict(label))
+    found = answered("t2i_homogenization", case, CaseResult(case.id, "made"), probe, Verdict(label))
     return replace(found, question=question)
 
 
