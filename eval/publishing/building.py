@@ -120,8 +120,8 @@ def build_publication(
         for member in members:
             locks.enter_context(member.run.lock())
         made_from = _made_from(members, study, settings)
-        if (found := _same(out, made_from)) is not None:
-            return found
+        if (existing := _same(out, made_from)) is not None:
+            return existing
         with whole_folder(out) as folder:
             scrubber = Scrubber([*roots, *(member.run.root for member in members)])
             writer = _Writer(folder, settings, scrubber, progress)
@@ -167,7 +167,7 @@ def _made_from(
 
 
 def _same(out: Path, made_from: str) -> Publication | None:
-    """The publication that is there, if it is unharmed and of the same."""
+    """Returns the publication in the folder if it is intact and made from the same."""
     try:
         found = read_publication(out)
         return found if found.made_from == made_from and not verify(out) else None
@@ -222,8 +222,8 @@ class _Writer:
             digest, statuses = hashlib.sha256(), Counter[str]()
             for row in self._image_rows(member):
                 images.add(row, member.name)
-                told = {k: v for k, v in row.items() if k not in ENCODING}
-                digest.update(canonical(_counted(told)) + b"\n")
+                judged_columns = {k: v for k, v in row.items() if k not in ENCODING}
+                digest.update(canonical(_digested(judged_columns)) + b"\n")
                 statuses[row["status"]] += 1
                 done += 1
                 self.progress("images into shards", done, total)
@@ -306,7 +306,7 @@ class _Writer:
             ) from None
         if self.settings.image_format == "webp":
             data = _webp(opened, self.settings.quality)
-        elif what := self.scrubber.leak(data) or self.scrubber.leak(_told_in(data)):
+        elif what := self.scrubber.leak(data) or self.scrubber.leak(_metadata_texts(data)):
             raise DataError(
                 f"{run.root}, {image.case}: the metadata of its image hold {what}: publish with "
                 f"--format webp, which leaves metadata out",
@@ -360,10 +360,10 @@ class _Writer:
             "judge_id": log.root.name,
         }
         digests = {name: hashlib.sha256() for name in ("verdicts", "scores")}
-        answered = sorted(log.present(member.run.present()), key=_place)
+        answered = sorted(log.present(member.run.present()), key=_sort_key)
         for answer in answered:
             row = {**whose, **self._verdict(answer)}
-            digests["verdicts"].update(canonical(_counted(row)) + b"\n")
+            digests["verdicts"].update(canonical(_digested(row)) + b"\n")
             verdicts.add(row, member.name)
         for score in result.scores:
             row = {**whose, **score_columns(score, result.cases)}
@@ -430,15 +430,15 @@ class _Writer:
         )
 
 
-_WHERE_THERE = ("frames", "rate", "frame", "text", "right_labels")
+_OPTIONAL = ("frames", "rate", "frame", "text", "right_labels")
 """Columns of clips, texts and known answers: no digest counts them where there is none."""
 ENCODING = ("image", "video", "pixels_sha256", "width", "height")
 """Columns that depend on the published format, or follow from the image's digest."""
 
 
-def _counted(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the digest of a row is of."""
-    return {k: v for k, v in row.items() if v is not None or k not in _WHERE_THERE}
+def _digested(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns that the digest of a row covers."""
+    return {k: v for k, v in row.items() if v is not None or k not in _OPTIONAL}
 
 
 def score_columns(score: Score, cases: int) -> dict[str, Any]:
@@ -476,9 +476,9 @@ def release_of(data: str) -> tuple[str, dict[str, str]]:
     try:
         manifest = json.loads((root / "manifest.json").read_text("utf-8"))
         changes, bank = manifest["changes"], manifest["bank_sha256"]
-        told = {"version": str(changes[0]["version"]), "bank_sha256": str(bank)}
+        release = {"version": str(changes[0]["version"]), "bank_sha256": str(bank)}
         secret = bool((manifest.get("holdout") or {}).get("private"))
-        return "", told | ({HOLDOUT: "private"} if secret else {})
+        return "", release | ({HOLDOUT: "private"} if secret else {})
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return "", {}
 
@@ -498,8 +498,8 @@ def _headline(suite: str, judged: JudgedRun) -> PublishedHeadline:
     )
 
 
-def _place(answered: Answered) -> tuple[str, str, str, int]:
-    """Where a verdict stands in its table."""
+def _sort_key(answered: Answered) -> tuple[str, str, str, int]:
+    """Sort key of a verdict in its table."""
     return answered.case, answered.question, answered.probe, answered.frame or 0
 
 
@@ -514,13 +514,13 @@ def _webp(image: Image, quality: int | None) -> bytes:
     return buffer.getvalue()
 
 
-def _told_in(data: bytes) -> bytes:
+def _metadata_texts(data: bytes) -> bytes:
     """The texts in an image's metadata, also compressed ones."""
     from PIL import Image
 
     with Image.open(BytesIO(data)) as image:
-        told = [value if isinstance(value, bytes) else str(value) for value in image.info.values()]
-    return b"\n".join(v if isinstance(v, bytes) else v.encode("utf-8", "replace") for v in told)
+        texts = [value if isinstance(value, bytes) else str(value) for value in image.info.values()]
+    return b"\n".join(v if isinstance(v, bytes) else v.encode("utf-8", "replace") for v in texts)
 
 
 def _ending(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""`hub`: what `counterprior publish` published, to be judged by somebody else.
+"""`hub`: images of a publication, to be judged again by somebody else.
 
 ``hub:NAMESPACE/NAME@TAG[?generator=NAME][&rows=any]``, or a folder in place of the repository. An
 image is found by its case, which is row, variant and seed. The rows must be those that the images
@@ -158,11 +158,11 @@ class PublishedImages:
                 place.message or f"{place.status}, as published", code="generator-failed"
             )
         with self._lock:
-            found = self._read(place)
-        if (clip := found.get("video")) is not None:
+            row = self._read(place)
+        if (clip := row.get("video")) is not None:
             return _clip(clip["bytes"], place.sha256)
-        text: str | None = found.get("text")
-        data: bytes = (found["image"] or {}).get("bytes", b"") if text is None else text.encode()
+        text: str | None = row.get("text")
+        data: bytes = (row["image"] or {}).get("bytes", b"") if text is None else text.encode()
         as_judged = text is not None or self.publication.image_format == "png"
         if as_judged and hashlib.sha256(data).hexdigest() != place.sha256:
             raise GeneratorError(
@@ -198,8 +198,8 @@ class PublishedImages:
                     rows = opened.read_row_group(group, columns=_INDEXED).to_pylist()
                     for number, row in enumerate(rows):
                         if row["generator"] == self.name:
-                            told = (row[name] for name in _INDEXED[3:])
-                            self._places[row["case"]] = _Place(file, group, number, *told)
+                            columns = (row[name] for name in _INDEXED[3:])
+                            self._places[row["case"]] = _Place(file, group, number, *columns)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise DataError(
                 f"{self.root / file}: not a readable parquet file ({error})", code="unreadable-file"
@@ -214,8 +214,8 @@ class PublishedImages:
                 table = opened.read_row_group(place.group, columns=["image", "video", "text"])
             self._images = table.to_pylist()
             self._group = place.file, place.group
-        found: dict[str, Any] = self._images[place.row]
-        return found
+        row: dict[str, Any] = self._images[place.row]
+        return row
 
 
 def _clip(data: bytes, judged: str) -> Clip:

@@ -61,12 +61,12 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
     rows = list(_rows_of(root, publication, run, "images", _CASE_COLUMNS))
     restored = Run.start(out, header, [_case(row) for row in rows])
     write_rows(out / "images.jsonl", [_image(row) for row in rows])
-    said: dict[str, list[dict[str, Any]]] = {judge.id: [] for judge in run.judges}
+    verdicts: dict[str, list[dict[str, Any]]] = {judge.id: [] for judge in run.judges}
     for row in _rows_of(root, publication, run, "verdicts"):
-        said[row["judge_id"]].append(_answered(row).to_record())
+        verdicts[row["judge_id"]].append(_answered(row).to_record())
     for judge in run.judges:
         log = VerdictLog.start(out / "verdicts" / judge.id, judge.identity)
-        write_rows(log.root / VERDICTS, said[judge.id])
+        write_rows(log.root / VERDICTS, verdicts[judge.id])
     places = [(judge.check, f"the check of {judge.name}") for judge in run.judges if judge.check]
     if places:
         write_checks(out, [parse_as(JudgeCheck, check, place) for check, place in places])
@@ -97,12 +97,12 @@ def recompute(root: Path) -> Recomputed:
         for row in _rows_of(root, publication, run, "scores"):
             published.setdefault(row["judge_id"], {})[row["score"], row["group"]] = row
         for judge in run.judges:
-            found = {}
+            recomputed = {}
             if (result := judged.get(judge.id)) is not None:
                 rows = [score_columns(score, result.cases) for score in result.scores]
-                found = {(row["score"], row["group"]): row for row in rows}
+                recomputed = {(row["score"], row["group"]): row for row in rows}
             place = f"{run.name}, {judge.name}"
-            problems += _differences(place, published[judge.id], found)
+            problems += _differences(place, published[judge.id], recomputed)
     return Recomputed(problems, [])
 
 
@@ -111,17 +111,19 @@ ScoreKey = tuple[str, str]
 
 
 def _differences(
-    place: str, published: Mapping[ScoreKey, Any], found: Mapping[ScoreKey, Any]
+    place: str, published: Mapping[ScoreKey, Any], recomputed: Mapping[ScoreKey, Any]
 ) -> Iterator[Problem]:
     """Every score that only one of the two has, or that differs in any column."""
-    for key in dict.fromkeys([*published, *found]):
-        told, computed = published.get(key, {}), found.get(key, {})
-        for column in {**told, **computed}:
+    for key in dict.fromkeys([*published, *recomputed]):
+        stated, computed = published.get(key, {}), recomputed.get(key, {})
+        for column in {**stated, **computed}:
             if column in {**RUN_COLUMNS, **JUDGE_COLUMNS}:
                 continue
-            if told.get(column) != computed.get(column) or (column in told) != (column in computed):
+            if stated.get(column) != computed.get(column) or (column in stated) != (
+                column in computed
+            ):
                 message = (
-                    f"{' '.join(key)} is {told.get(column)} as published, but the published "
+                    f"{' '.join(key)} is {stated.get(column)} as published, but the published "
                     f"verdicts give {computed.get(column)}"
                 )
                 yield Problem("scores", message, place, column)
