@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .console import console, print_json, print_note, table
 
 if TYPE_CHECKING:
-    from ..corpus_analysis.alignment.control.box_control import BoxControl
+    from ..corpus_analysis.alignment.control.result import BoxControl
     from ..corpus_analysis.alignment.flips import FlipSet
     from ..corpus_analysis.alignment.rates import Alignment
     from ..corpus_analysis.mining.accuracy import PairShare, TruthReport
@@ -92,8 +92,8 @@ def print_control(found: BoxControl, out: Path, as_json: bool) -> None:
         one = found.judge
         output.print(
             f"the judge says {_share(one.said.value)} of {one.said.n:,}, the boxes "
-            f"{_share(one.true.value)}; it adds {100 * one.habit.value:+.1f} points "
-            f"({_range(one.habit.interval)}), its four probes "
+            f"{_share(one.true.value)}; it adds {100 * one.bias.value:+.1f} points "
+            f"({_range(one.bias.interval)}), its four probes "
             f"{100 * one.four_probes.value:+.1f}; with {one.unboxed.n:,} pairs without boxes, "
             f"corrected: {_share(one.corrected.value)} ({_range(one.corrected.interval)})"
         )

@@ -1,16 +1,16 @@
-"""The page of a run: one HTML file with SVG plots, without scripts or external files."""
+"""Pages of this room: one HTML file each, with SVG plots, without scripts or external files."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from ...eval.core import PROBES
 from .rates import Alignment, Rate
 
-STYLE = """
+_STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c2330; max-width: 860px; margin: 2rem auto;
        padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
@@ -26,7 +26,7 @@ _MOST = 14
 
 
 def render_page(result: Alignment, title: str) -> str:
-    """The whole page as HTML; text from captions is escaped."""
+    """Returns the whole page as HTML; text from captions is escaped."""
     single, control = result.single_probe, result.controls
     parts = [
         f"<h1>{escape(title)}: is the first-mentioned thing on the left?</h1>",
@@ -35,7 +35,7 @@ def render_page(result: Alignment, title: str) -> str:
         f"side. 95 % intervals: {interval(single.wilson)} if pairs were independent, "
         f"{interval(single.by_pair)} over entity pairs, {interval(single.by_host)} over image "
         f"hosts. Without an order effect, half would be. "
-        f"Judge: {escape(_judge(result.judge))}.</p>",
+        f"Judge: {escape(identity_text(result.judge))}.</p>",
         "<h2>How the question was asked</h2>",
         _forest(
             {
@@ -61,9 +61,14 @@ def render_page(result: Alignment, title: str) -> str:
             parts += [f"<h2>By {escape(name)}</h2>", _forest(rates)]
     parts += ["<h2>Published rates</h2>", _published(result.published)]
     parts += ["<h2>Example pairs</h2>", _examples(result.examples)]
+    return document(title, parts)
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """Returns a whole HTML page with the style of this room."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style>{''.join(parts)}</html>\n"
+        f"<style>{_STYLE}</style>{''.join(parts)}</html>\n"
     )
 
 
@@ -151,7 +156,7 @@ def _reasons(funnel: Mapping[str, Any]) -> str:
         rows += [(f"stage 1, {aspect}", label, n) for label, n in labels.items()]
     for probe in PROBES:
         rows += [(f"stage 2, {probe}", label, n) for label, n in funnel["stage_2"][probe].items()]
-    return _table(("item", "reason or answer", "count"), rows)
+    return table(("item", "reason or answer", "count"), rows)
 
 
 def _published(published: Mapping[str, Any]) -> str:
@@ -159,7 +164,7 @@ def _published(published: Mapping[str, Any]) -> str:
         (name, f"{percent(p['rate'])} ({interval(p['wilson'])})", p["n"])
         for name, p in published.items()
     ]
-    return _table(
+    return table(
         ("corpus (OTS-Bench, Table 5)", "rate (95 % Wilson interval, ours)", "pairs"), rows
     )
 
@@ -169,26 +174,29 @@ def _examples(examples: Iterable[Mapping[str, Any]]) -> str:
         (e["caption"], f"{e['first']} | {e['relation']} | {e['second']}", e["answers"]["original"])
         for e in examples
     ]
-    return _table(("caption", "pair", "answer"), rows)
+    return table(("caption", "pair", "answer"), rows)
 
 
-def _table(header: tuple[str, str, str], rows: Iterable[tuple[str, str, object]]) -> str:
-    head = "".join(f"<th>{escape(h)}</th>" for h in header)
-    body = "".join(
-        f"<tr><td>{escape(a)}</td><td>{escape(b)}</td>"
-        + (f'<td class="n">{c:,}</td>' if isinstance(c, int) else f"<td>{escape(str(c))}</td>")
-        + "</tr>"
-        for a, b, c in rows
-    )
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Returns an HTML table; text is escaped, whole numbers are aligned at the right."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _judge(identity: Mapping[str, str]) -> str:
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f'<td class="n">{value:,}</td>'
+    return f"<td>{escape(str(value))}</td>"
+
+
+def identity_text(identity: Mapping[str, str]) -> str:
+    """The identity of a judge for a reader, not escaped."""
     return ", ".join(f"{key} {value}" for key, value in identity.items())
 
 
 def percent(share: float) -> str:
-    """A share for people; n/a for NaN."""
+    """A share for a reader; n/a for NaN."""
     return "n/a" if math.isnan(share) else f"{share:.1%}"
 
 
@@ -197,6 +205,6 @@ def _signed(share: float) -> str:
 
 
 def interval(bounds: tuple[float, float]) -> str:
-    """An interval of shares for people; n/a for NaN."""
+    """An interval of shares for a reader; n/a for NaN."""
     low, high = bounds
     return "n/a" if math.isnan(low) else f"{100 * low:.1f} to {100 * high:.1f} %"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from ...eval.core import FAILURES, PROBES
-from ...eval.stats.bootstrap import cluster_bootstrap
-from ...eval.stats.intervals import Interval, wilson
+from ...eval.stats.bootstrap import Array, cluster_bootstrap
+from ...eval.stats.intervals import NOTHING, Interval, wilson
 from ..captions.ontology import Ontology, distinct
 from .layout_judge import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
 
@@ -26,24 +26,53 @@ PUBLISHED = {"LAION-2B-en-aesthetic": (0.892, 23_020), "DataComp-Large": (0.872,
 """The paper's rates and numbers of pairs (OTS-Bench, Table 5)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rate:
-    """The share of aligned pairs with its sampling uncertainty."""
+    """Share of pairs whose first-mentioned thing is on the left, with its sampling uncertainty."""
 
     aligned: int
     """Pairs whose first-mentioned thing is on the left."""
     n: int
-    """Pairs with an answer."""
+    """Pairs whose order is known."""
     rate: float
     """`aligned / n`; NaN if n is 0."""
     wilson: Interval
     """95 % Wilson interval, as if pairs were independent."""
     by_pair: Interval
-    """95 % interval by resampling entity pairs; NaN below two."""
+    """95 % interval over entity pairs; NaN below two."""
     by_host: Interval
-    """95 % interval by resampling image hosts; NaN below two."""
+    """95 % interval over image hosts, an image without an address for its own; NaN below two."""
     by_image: Interval
-    """95 % interval by resampling images, as a caption may hold several pairs; NaN below two."""
+    """95 % interval over images, as an image may have several pairs; NaN below two."""
+
+    @classmethod
+    def of(
+        cls,
+        sides: Array,
+        interval: Callable[[Array, Sequence[str]], Interval],
+        *,
+        entities: Sequence[str],
+        images: Sequence[str],
+        hosts: Sequence[str] = (),
+        counts: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Computes the rate of pairs with these sides, 1 for aligned and 0 for reversed.
+
+        interval: of the mean of values in clusters. hosts: empty for images without addresses.
+        counts: other fields of a subclass.
+        """
+        aligned, n = int(sides.sum()), len(sides)
+        by_image = interval(sides, images)
+        return cls(
+            aligned=aligned,
+            n=n,
+            rate=aligned / n if n else math.nan,
+            wilson=wilson(aligned, n),
+            by_pair=interval(sides, entities),
+            by_host=interval(sides, hosts) if hosts else by_image,
+            by_image=by_image,
+            **(counts or {}),
+        )
 
 
 @dataclass(frozen=True)
@@ -129,7 +158,7 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
         four_probes={
             "n": int(np.sum(~np.isnan(means))),
             "rate": float(np.nanmean(means)) if np.any(~np.isnan(means)) else math.nan,
-            "by_pair": _clustered(means, [j.entities for j in valid]),
+            "by_pair": _resampled(means, [j.entities for j in valid]),
         },
         consistent=rate([j for j in valid if j.consistent]),
         controls=_controls(valid),
@@ -153,25 +182,22 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
 
 
 def rate(judged: Sequence[JudgedPair]) -> Rate:
-    """The single-probe rate of some valid pairs."""
+    """Computes the single-probe rate of some valid pairs."""
     sided = [j for j in judged if not math.isnan(j.side)]
-    sides = np.array([j.side for j in sided], dtype=float)
-    aligned = int(sides.sum())
-    return Rate(
-        aligned=aligned,
-        n=len(sided),
-        rate=aligned / len(sided) if sided else math.nan,
-        wilson=wilson(aligned, len(sided)),
-        by_pair=_clustered(sides, [j.entities for j in sided]),
-        by_host=_clustered(sides, [j.host for j in sided]),
-        by_image=_clustered(sides, [j.image for j in sided]),
+    return Rate.of(
+        np.array([j.side for j in sided], dtype=float),
+        _resampled,
+        entities=[j.entities for j in sided],
+        images=[j.image for j in sided],
+        hosts=[j.host for j in sided],
     )
 
 
-def _clustered(sides: np.ndarray, clusters: Sequence[str]) -> Interval:
+def _resampled(values: Array, clusters: Sequence[str]) -> Interval:
+    """Percentile interval by resampling clusters, for the thousands of pairs of a corpus."""
     if len(set(clusters)) < 2:
-        return Interval(math.nan, math.nan)
-    return cluster_bootstrap(sides, list(clusters), resamples=RESAMPLES).interval()
+        return NOTHING
+    return cluster_bootstrap(values, list(clusters), resamples=RESAMPLES).interval()
 
 
 def _side(label: str) -> float:
@@ -272,14 +298,14 @@ def _related(judged: JudgedPair) -> str:
     return "neither" if apart else "one is a kind of the other"
 
 
-def group_of_words(said: Iterable[str]) -> str:
-    """Which layout words a caption says, for a table."""
-    words = set(said)
+def group_of_words(spatial_words: Iterable[str]) -> str:
+    """Returns the group of a caption by its layout words, for a table."""
+    words = set(spatial_words)
     return "left or right" if words & SIDES else "other layout words" if words else "none"
 
 
 def group_of_people(first: str, second: str) -> str:
-    """Who of a pair is a person, for a table; given the categories of both."""
+    """Returns the group of a pair by which thing is a person, from the categories of both."""
     return {
         (True, True): "both people",
         (True, False): "person first",
@@ -300,7 +326,7 @@ def _both_orders(valid: Sequence[JudgedPair]) -> dict[str, Any]:
             ways.setdefault(j.entities, {}).setdefault(j.pair["first"]["name"], []).append(j.side)
     both = [[sum(s) / len(s) for s in way.values()] for way in ways.values() if len(way) == 2]
     means = [sum(two) / 2 for two in both]
-    interval = Interval(math.nan, math.nan)
+    interval = NOTHING
     if len(means) > 1:
         interval = cluster_bootstrap(means, list(range(len(means))), resamples=RESAMPLES).interval()
     return {"entity_pairs": len(means), "rate": _mean(means), "interval": interval}

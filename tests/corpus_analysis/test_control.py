@@ -13,7 +13,7 @@ from PIL import Image
 from counterprior.cli.corpus import control
 from counterprior.cli.options import CallOptions
 from counterprior.corpus_analysis.alignment.control.boxed_pairs import BoxedPair, How, match, side
-from counterprior.corpus_analysis.alignment.control.subsets import SUBSETS, left_first
+from counterprior.corpus_analysis.alignment.control.subsets import SUBSETS, subset_rate
 from counterprior.corpus_analysis.captions.extract import CaptionMention, CaptionPair
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.errors import UsageError
@@ -103,7 +103,7 @@ def test_subsets_are_nested_and_say_what_is_guessed() -> None:
     over = Box(0.2, 0.2, 0.7, 0.9)  # shares columns with both
     pairs = [pair(n, 2 * n + k, [LEFT], RIGHT) for n in range(3) for k in range(2)]
     pairs += [pair(3, 6, [LEFT, FAR], RIGHT), pair(4, 7, [LEFT], over), pair(5, 8, [RIGHT], RIGHT)]
-    found = {name: left_first(pairs, subset) for name, subset in SUBSETS.items()}
+    found = {name: subset_rate(pairs, subset) for name, subset in SUBSETS.items()}
     counts = {name: (one.n, one.aligned, one.images, one.guessed) for name, one in found.items()}
     assert counts == {
         "one_caption": (5, 5, 5, 1),
@@ -194,9 +194,9 @@ def test_a_judges_own_habit_is_measured_and_taken_out(
     assert judge["gate"] == {"beside": {"accepted": 20}, "not_beside": {}}
     assert judge["true"]["value"] == 0.5 and judge["said"]["value"] > 0.65
     assert judge["left_if_left"]["value"] == 1 and judge["left_if_right"]["value"] > 0.3
-    assert judge["habit"]["interval"][0] > 0
-    assert judge["habit"]["value"] == pytest.approx(judge["said"]["value"] - 0.5)
-    assert abs(judge["four_probes"]["value"]) < judge["habit"]["value"] / 2
+    assert judge["bias"]["interval"][0] > 0
+    assert judge["bias"]["value"] == pytest.approx(judge["said"]["value"] - 0.5)
+    assert abs(judge["four_probes"]["value"]) < judge["bias"]["value"] / 2
     assert judge["unboxed"]["n"] == 20 and judge["unboxed"]["value"] > 0.65
     assert judge["corrected"]["interval"][0] < 0.5 < judge["corrected"]["interval"][1]
     assert judge["corrected"]["value"] < judge["unboxed"]["value"]

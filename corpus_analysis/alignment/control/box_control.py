@@ -1,4 +1,4 @@
-"""A run of the control: captions to pairs, to boxes, to rates, and a judge beside them."""
+"""The control's run: from captions to pairs, to boxes, to rates, and a judge beside them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ....errors import UsageError
-from ....eval.core import without_nan
+from ....eval.core import Judge
 from ....eval.detectors.instances import BoxedImage, Instances
 from ....eval.engine.costs import Cost
 from ....eval.judges import Answering, open_judge
 from ....progress import Progress, silent
 from ....storage import Lock, write_json, write_whole
 from ...captioning.people import PersonsCaption, read_people
-from ...captions.extract import CaptionPair
 from ...captions.miner import Mined, Miner, MinerSettings
 from ...captions.parser import installed_model
 from ..layout_judge import PairToJudge, open_log, verify
 from ..rates import JudgedPair
-from .boxed_pairs import UNBOXED, BoxedPair, match
-from .judge_bias import JudgeHabit, habit
-from .page import render_control
-from .subsets import SUBSETS, LeftFirst, groups, subsets
+from .boxed_pairs import UNBOXED, BoxedPair, ImagePair, match
+from .judge_bias import JudgeBias, measure_bias
+from .result import BoxControl
+from .subsets import group_rates, subset_rates
 
 RESULT = "control.json"
 PAIRS = "pairs.jsonl"
@@ -40,7 +38,7 @@ FILES = (".jpg", ".jpeg", ".png", ".webp")
 
 @dataclass(frozen=True)
 class ControlSettings:
-    """What is compared."""
+    """A run of `counterprior control`."""
 
     out: Path
     """Folder of the run."""
@@ -53,51 +51,11 @@ class ControlSettings:
     images: Path | None = None
     """Folder of the photographs, which a judge needs; those without boxes are judged too."""
     limit: int | None = None
-    """Most pairs to judge; chosen by digest."""
+    """Maximum number of pairs to judge, chosen by digest."""
     seed: int = 0
-    """Which caption of an image counts where only one does."""
+    """Chooses the caption of an image in subsets where only one counts."""
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made."""
-
-
-@dataclass(frozen=True)
-class BoxControl:
-    """The result of a run."""
-
-    funnel: dict[str, int]
-    """Counts from captions to pairs with boxes, and why others have none."""
-    matched: dict[str, int]
-    """Boxes of pairs by how they were chosen, see `boxed.How`."""
-    subsets: dict[str, LeftFirst]
-    """The rate of every subset of `subsets.SUBSETS`."""
-    groups: dict[str, dict[str, LeftFirst]]
-    """Rates of pairs whose boxes the words single out, by what is said."""
-    model: str
-    """spaCy model and version."""
-    boxes: str
-    """Digest of the boxes."""
-    judge: JudgeHabit | None
-    """The judge beside the boxes; None without one."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        says = {name: subset.says for name, subset in SUBSETS.items()}
-        plain["says"] = says
-        return plain
-
-
-@dataclass(frozen=True)
-class _Unboxed:
-    """A pair of an image that has no boxes but a file."""
-
-    image: str
-    caption: int
-    pair: CaptionPair
-
-    @property
-    def id(self) -> str:
-        return f"{self.image}-{self.caption}-{self.pair.first.start}-{self.pair.second.start}"
 
 
 def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxControl:
@@ -127,12 +85,12 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
         )
         classes = {name for image in boxes.images for name in {*image.boxes, *image.crowds}}
         boxed: list[BoxedPair] = []
-        bare: list[_Unboxed] = []
+        without_boxes: list[ImagePair] = []
         for number, (caption, found) in enumerate(zip(captions.captions, mined, strict=True)):
             pairs = found.pairs if found else ()
             image = known.get(caption.image)
             if image is None:
-                bare += [_Unboxed(caption.image, number, pair) for pair in pairs]
+                without_boxes += [ImagePair(caption.image, number, pair) for pair in pairs]
                 continue
             funnel["with_boxes"] += 1
             funnel["errors"] += bool(found and found.error)
@@ -148,26 +106,26 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
         _write_pairs(settings.out / PAIRS, boxed, captions.captions)
         measured = None
         if judge is not None and settings.images is not None:
-            measured = _judge(settings, judge, boxed, bare, known, progress)
+            measured = _judge(settings, judge, boxed, without_boxes, known, progress)
         names = "captions of_images with_boxes errors with_pair pairs".split()
         result = BoxControl(
             funnel={name: funnel[name] for name in (*names, *UNBOXED, "boxed")},
             matched=dict(
                 sorted(Counter(h.how for p in boxed for h in (p.first, p.second)).items())
             ),
-            subsets=subsets(boxed, settings.seed),
-            groups=groups(boxed),
+            subsets=subset_rates(boxed, settings.seed),
+            groups=group_rates(boxed),
             model=model,
             boxes=boxes.digest,
             judge=measured,
         )
         write_json(settings.out / RESULT, result.to_json())
-        write_whole(settings.out / PAGE, render_control(result, settings.out.name))
+        write_whole(settings.out / PAGE, result.to_html(settings.out.name))
         return result
 
 
 def _ids(boxes: Instances, folder: Path | None) -> dict[str, str]:
-    """What captions may call an image -> its id; of one without boxes, its file name."""
+    """Maps every name that captions may use for an image to its id, without boxes its file name."""
     ids: dict[str, str] = {}
     if folder is not None:
         if not folder.is_dir():
@@ -180,7 +138,7 @@ def _ids(boxes: Instances, folder: Path | None) -> dict[str, str]:
 
 
 def _mine(captions: Sequence[PersonsCaption], progress: Progress) -> tuple[list[Mined | None], str]:
-    """The pairs of every caption, by the miner's own rules, without its quality gate."""
+    """Mines every caption by the miner's rules, without its quality gate."""
     import pyarrow as pa
 
     miner = Miner(MinerSettings())
@@ -210,16 +168,16 @@ def _write_pairs(
 
 def _judge(
     settings: ControlSettings,
-    judge: Any,
+    judge: Judge,
     boxed: Sequence[BoxedPair],
-    bare: Sequence[_Unboxed],
+    without_boxes: Sequence[ImagePair],
     known: dict[str, BoxedImage],
     progress: Progress,
-) -> JudgeHabit:
-    """What the judge says of pairs whose boxes the words single out, and of images without."""
+) -> JudgeBias:
+    """Asks the judge about pairs whose boxes the words single out, and about images without."""
     assert settings.images is not None
-    wanted: list[BoxedPair | _Unboxed] = [pair for pair in boxed if not pair.guessed]
-    wanted += bare
+    wanted: list[ImagePair] = [pair for pair in boxed if not pair.guessed]
+    wanted += without_boxes
     # By digest: a limit takes a random part of both, as PPI++ asks.
     wanted.sort(key=lambda pair: hashlib.sha256(f"{settings.seed}/{pair.id}".encode()).hexdigest())
     candidates: dict[str, PairToJudge] = {}
@@ -238,9 +196,11 @@ def _judge(
         candidates[pair.id] = PairToJudge(row, path, hashlib.sha256(data).hexdigest())
     log = open_log(settings.out / JUDGMENTS, judge)
     answers = verify(list(candidates.values()), judge, log, progress)
-    judged = {key: JudgedPair(one.pair, answers[key]) for key, one in candidates.items()}
-    return habit(
+    judged = {
+        key: JudgedPair(candidate.pair, answers[key]) for key, candidate in candidates.items()
+    }
+    return measure_bias(
         dict(log.identity),
         [(pair, judged[pair.id]) for pair in boxed if pair.id in judged],
-        [judged[pair.id] for pair in bare if pair.id in judged],
+        [judged[pair.id] for pair in without_boxes if pair.id in judged],
     )

@@ -45,24 +45,30 @@ class MatchedBox:
 
 
 @dataclass(frozen=True)
-class BoxedPair:
-    """A pair of one caption with both boxes."""
+class ImagePair:
+    """A pair of one caption of an image, which may have no boxes."""
 
     image: str
-    """Id of the image."""
+    """Id of the image; of one without boxes, its file name."""
     caption: int
     """Number of the caption in its file."""
     pair: CaptionPair
-    """What the caption says."""
-    words: tuple[str, ...]
-    """The caption's layout words."""
-    first: MatchedBox
-    second: MatchedBox
+    """The two things and how the caption links them."""
 
     @property
     def id(self) -> str:
         """Unique in a run."""
         return f"{self.image}-{self.caption}-{self.pair.first.start}-{self.pair.second.start}"
+
+
+@dataclass(frozen=True)
+class BoxedPair(ImagePair):
+    """A pair with both boxes."""
+
+    words: tuple[str, ...]
+    """The caption's layout words."""
+    first: MatchedBox
+    second: MatchedBox
 
     @property
     def entities(self) -> str:

@@ -1,4 +1,4 @@
-"""A judge and people's boxes on the same images: what the judge's own habit adds to a rate."""
+"""A judge beside people's boxes on the same images: how much its bias adds to a rate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....eval.stats.clusters import cluster_interval
 from ....eval.stats.correction import ppi
-from ....eval.stats.intervals import NOTHING, Interval
+from ....eval.stats.intervals import Interval
 from ..layout_judge import ASPECTS
 from ..rates import JudgedPair
 from .boxed_pairs import BoxedPair, side
+from .subsets import interval_over_clusters
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class JudgeMeasure:
 
 
 @dataclass(frozen=True)
-class JudgeHabit:
-    """What a judge says of pairs whose order the boxes know."""
+class JudgeBias:
+    """A judge's answers on pairs whose order the boxes show."""
 
     judge: Mapping[str, str]
     """Identity of the judge."""
@@ -45,34 +45,34 @@ class JudgeHabit:
     """The same share of the same pairs, by the boxes."""
     agrees: JudgeMeasure
     """Share of pairs in which the judge agrees with the boxes."""
-    habit: JudgeMeasure
-    """`said - true`, pair by pair: what the judge adds."""
+    bias: JudgeMeasure
+    """`said - true`, pair by pair: how much the judge adds."""
     four_probes: JudgeMeasure
-    """The habit of the mean over the four probes, which a bias can only pull toward one half."""
+    """Bias of the mean over the four probes, which a preference can only pull toward one half."""
     left_if_left: JudgeMeasure
     """Share of "first is left" where it is."""
     left_if_right: JudgeMeasure
     """Share of "first is left" where it isn't."""
     unboxed: JudgeMeasure
-    """What the judge says of images without boxes."""
+    """`said` for images without boxes."""
     corrected: JudgeMeasure
     """The share in all images by PPI++, with the boxes as labels; n counts the labels. Holds where
     the images with boxes are a random part of all."""
 
 
-def habit(
+def measure_bias(
     judge: Mapping[str, str],
     boxed: Sequence[tuple[BoxedPair, JudgedPair]],
     unboxed: Iterable[JudgedPair],
-) -> JudgeHabit:
+) -> JudgeBias:
     """Compares a judge's answers with the boxes. unboxed: answers on images without boxes."""
     gate = {"beside": Counter[str](), "not_beside": Counter[str]()}
     for pair, judged in boxed:
         labels = {judged.answers.gate.get((aspect, "original")) for aspect in ASPECTS}
-        said = "accepted" if judged.answers.valid else "rejected"
+        decision = "accepted" if judged.answers.valid else "rejected"
         if not labels <= {"yes", "no"}:
-            said = "failed"
-        gate["beside" if pair.beside else "not_beside"][said] += 1
+            decision = "failed"
+        gate["beside" if pair.beside else "not_beside"][decision] += 1
     accepted = [
         (pair, judged)
         for pair, judged in boxed
@@ -92,14 +92,14 @@ def habit(
     other_sides = np.array([judged.side for judged in others])
     clusters = [*images, *(judged.image for judged in others)]
     corrected = ppi(other_sides, said_left, truth, (0.0, 1.0), np.array(clusters))
-    return JudgeHabit(
+    return JudgeBias(
         judge=dict(judge),
         gate={name: dict(counts) for name, counts in gate.items()},
         failed=dict(failed),
         said=_measured(said_left, images),
         true=_measured(truth, images),
         agrees=_measured((said_left == truth).astype(float), images),
-        habit=_measured(said_left - truth, images, (-1.0, 1.0)),
+        bias=_measured(said_left - truth, images, (-1.0, 1.0)),
         four_probes=_measured(probed - truth, images, (-1.0, 1.0)),
         left_if_left=_measured(np.where(truth == 1, said_left, math.nan), images),
         left_if_right=_measured(np.where(truth == 0, said_left, math.nan), images),
@@ -111,12 +111,9 @@ def habit(
 def _measured(
     values: np.ndarray, clusters: Sequence[str], ends: tuple[float, float] = (0.0, 1.0)
 ) -> JudgeMeasure:
-    """The mean of the values that are there, resampled by cluster."""
-    there = ~np.isnan(values) if len(values) else np.zeros(0, dtype=bool)
-    kept = values[there]
-    members = [cluster for cluster, is_there in zip(clusters, there, strict=True) if is_there]
-    value = float(kept.mean()) if len(kept) else math.nan
-    if len(set(members)) < 2:
-        return JudgeMeasure(len(kept), value, NOTHING)
-    (estimate,) = cluster_interval(kept, np.array(members), ends)
-    return JudgeMeasure(len(kept), value, Interval(*estimate.interval))
+    """Computes the mean of the values that are not NaN, with its interval over clusters."""
+    defined = [(v, c) for v, c in zip(values, clusters, strict=True) if not math.isnan(v)]
+    numbers = np.array([v for v, _ in defined])
+    value = float(numbers.mean()) if defined else math.nan
+    interval = interval_over_clusters(numbers, [c for _, c in defined], ends)
+    return JudgeMeasure(len(defined), value, interval)

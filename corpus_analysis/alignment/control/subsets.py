@@ -1,4 +1,4 @@
-"""How often the first-mentioned stands left, by which pairs count and which boxes they get.
+"""Rates of first-mentioned things on the left, by which pairs count and which boxes they get.
 
 The rate depends on that choice more than on anything else, so all of them are reported together.
 """
@@ -6,15 +6,15 @@ The rate depends on that choice more than on anything else, so all of them are r
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ....eval.stats.bootstrap import Array
 from ....eval.stats.clusters import cluster_interval
-from ....eval.stats.intervals import NOTHING, Interval, wilson
-from ..rates import group_of_people, group_of_words
+from ....eval.stats.intervals import NOTHING, Interval
+from ..rates import Rate, group_of_people, group_of_words
 from .boxed_pairs import BoxedPair, side
 
 
@@ -23,7 +23,7 @@ class Subset:
     """One way to choose pairs and boxes."""
 
     says: str
-    """What it is, for a table."""
+    """Its description, for a table."""
     takes: Callable[[BoxedPair], bool]
     """Whether a pair counts."""
     largest: bool = False
@@ -50,76 +50,77 @@ SUBSETS: dict[str, Subset] = {
 """From all pairs to those that the layout stage would accept."""
 
 
-@dataclass(frozen=True)
-class LeftFirst:
-    """The share of pairs whose first-mentioned thing is on the left."""
+@dataclass(frozen=True, kw_only=True)
+class SubsetRate(Rate):
+    """The rate of a subset, with the counts that qualify it."""
 
-    aligned: int
-    """Pairs whose first-mentioned thing is on the left."""
-    n: int
-    """Pairs that count."""
     level: int
-    """Pairs left out, as neither is further left."""
+    """Pairs left out, as neither thing is further left."""
     guessed: int
     """Of `n`, pairs in which a box is only the largest of several: a guess."""
     images: int
-    """Images that they are of."""
-    rate: float
-    """`aligned / n`; NaN if n is 0."""
-    wilson: Interval
-    """95 % Wilson interval, as if pairs were independent."""
-    by_image: Interval
-    """95 % interval over images; NaN below two."""
-    by_pair: Interval
-    """95 % interval over pairs of entities; NaN below two."""
+    """Images of the pairs that count."""
 
 
-def left_first(pairs: Iterable[BoxedPair], subset: Subset, seed: int = 0) -> LeftFirst:
-    """The rate of one subset. seed: which caption of an image counts, where only one does."""
-    taken = [pair for pair in pairs if subset.takes(pair)]
+def subset_rate(pairs: Iterable[BoxedPair], subset: Subset, seed: int = 0) -> SubsetRate:
+    """Computes the rate of one subset. seed: chooses the caption of an image, if one counts."""
+    members = [pair for pair in pairs if subset.takes(pair)]
     if subset.one_caption:
-        chosen = _one_caption(taken, seed)
-        taken = [pair for pair in taken if chosen[pair.image] == pair.caption]
-    sides = [_side(pair, subset.largest) for pair in taken]
-    counted = [(pair, s) for pair, s in zip(taken, sides, strict=True) if s != 0.5]
-    values = np.array([s for _, s in counted])
-    aligned, n = int(values.sum()), len(counted)
-    return LeftFirst(
-        aligned=aligned,
-        n=n,
-        level=len(taken) - n,
-        guessed=sum(
-            pair.guessed if not subset.largest else pair.first.instances + pair.second.instances > 2
-            for pair, _ in counted
-        ),
-        images=len({pair.image for pair, _ in counted}),
-        rate=aligned / n if n else math.nan,
-        wilson=wilson(aligned, n),
-        by_image=_clustered(values, [pair.image for pair, _ in counted]),
-        by_pair=_clustered(values, [pair.entities for pair, _ in counted]),
+        chosen = _one_caption(members, seed)
+        members = [pair for pair in members if chosen[pair.image] == pair.caption]
+    sides = [_side(pair, subset.largest) for pair in members]
+    counted = [(pair, s) for pair, s in zip(members, sides, strict=True) if s != 0.5]
+    images = [pair.image for pair, _ in counted]
+    return SubsetRate.of(
+        np.array([s for _, s in counted]),
+        interval_over_clusters,
+        entities=[pair.entities for pair, _ in counted],
+        images=images,
+        counts={
+            "level": len(members) - len(counted),
+            "guessed": sum(_is_guess(pair, subset) for pair, _ in counted),
+            "images": len(set(images)),
+        },
     )
 
 
-def subsets(pairs: Sequence[BoxedPair], seed: int = 0) -> dict[str, LeftFirst]:
-    """The rate of every subset."""
-    return {name: left_first(pairs, subset, seed) for name, subset in SUBSETS.items()}
+def subset_rates(pairs: Sequence[BoxedPair], seed: int = 0) -> dict[str, SubsetRate]:
+    """Computes the rate of every subset."""
+    return {name: subset_rate(pairs, subset, seed) for name, subset in SUBSETS.items()}
 
 
-def groups(pairs: Sequence[BoxedPair]) -> dict[str, dict[str, LeftFirst]]:
-    """The rates of `matched` by what is said: layout words, people, pattern."""
+def group_rates(pairs: Sequence[BoxedPair]) -> dict[str, dict[str, SubsetRate]]:
+    """Computes the rates of `matched` by layout words, people and pattern of the caption."""
     keys: Mapping[str, Callable[[BoxedPair], str]] = {
         "layout words": lambda pair: group_of_words(pair.words),
         "people": lambda pair: group_of_people(pair.pair.first.category, pair.pair.second.category),
         "pattern": lambda pair: pair.pair.pattern,
     }
-    found: dict[str, dict[str, LeftFirst]] = {}
+    by_key: dict[str, dict[str, SubsetRate]] = {}
     for name, key in keys.items():
-        parts: dict[str, list[BoxedPair]] = {}
+        groups: dict[str, list[BoxedPair]] = {}
         for pair in pairs:
-            parts.setdefault(key(pair), []).append(pair)
-        rates = {part: left_first(parts[part], SUBSETS["matched"]) for part in sorted(parts)}
-        found[name] = {part: rate for part, rate in rates.items() if rate.n}
-    return found
+            groups.setdefault(key(pair), []).append(pair)
+        rates = {group: subset_rate(groups[group], SUBSETS["matched"]) for group in sorted(groups)}
+        by_key[name] = {group: rate for group, rate in rates.items() if rate.n}
+    return by_key
+
+
+def interval_over_clusters(
+    values: Array, clusters: Sequence[str], ends: tuple[float, float] = (0.0, 1.0)
+) -> Interval:
+    """95 % interval of a mean of values within `ends`, also for few clusters; NaN below two."""
+    if len(set(clusters)) < 2:
+        return NOTHING
+    (estimate,) = cluster_interval(values, np.array(clusters), ends)
+    return Interval(*estimate.interval)
+
+
+def _is_guess(pair: BoxedPair, subset: Subset) -> bool:
+    """Whether a box is only the largest of several."""
+    if subset.largest:
+        return pair.first.instances + pair.second.instances > 2
+    return pair.guessed
 
 
 def _side(pair: BoxedPair, largest: bool) -> float:
@@ -129,22 +130,15 @@ def _side(pair: BoxedPair, largest: bool) -> float:
 
 
 def _one_caption(pairs: Iterable[BoxedPair], seed: int) -> dict[str, int]:
-    """Image -> the caption with the least seeded digest, so that order changes nothing."""
+    """Maps each image to the caption with the smallest seeded digest, whatever their order."""
     captions: dict[str, set[int]] = {}
     for pair in pairs:
         captions.setdefault(pair.image, set()).add(pair.caption)
     return {
-        image: min(some, key=lambda number: _digest(f"{seed}/{image}/{number}"))
-        for image, some in captions.items()
+        image: min(numbers, key=lambda number: _digest(f"{seed}/{image}/{number}"))
+        for image, numbers in captions.items()
     }
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _clustered(values: np.ndarray, clusters: Sequence[str]) -> Interval:
-    if len(set(clusters)) < 2:
-        return NOTHING
-    (estimate,) = cluster_interval(values, np.array(clusters), (0.0, 1.0))
-    return Interval(*estimate.interval)
