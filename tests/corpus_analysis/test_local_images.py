@@ -307,6 +307,6 @@ def assert_unique(tmp_path: Path, settings: SourceSettings) -> None:
     from counterprior.corpus_analysis.mining.mine_source import MineSettings, mine_pairs
     from counterprior.progress import silent
 
-    mine_pairs(MineSettings(ShardSettings(settings), tmp_path / "out", "pool"), silent)
+    mine_pairs(MineSettings(ShardSettings(settings), tmp_path / "out"), silent)
     ids = [pair["id"] for pair in read_pairs(tmp_path / "out")]
     assert len(ids) == len(set(ids)) == 6
