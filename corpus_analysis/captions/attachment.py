@@ -1,4 +1,4 @@
-"""What a prepositional phrase is about: the noun that it modifies, and the nouns that share it."""
+"""Attachment of a prepositional phrase: the noun that it modifies, and the nouns that share it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_placing(token: Word) -> bool:
 
 
 def above_of(doc: Sequence[Word], token: Word) -> Word:
-    """What a preposition attaches to; for "with", the noun right before it rather than its place.
+    """Head of a preposition; for "with", the noun right before it rather than its place.
 
     "To the right of a plate with toast on it", where the parser chose "right".
     """
@@ -140,7 +140,7 @@ def subject_before(verb: Word) -> Word | None:
 
 
 def _acting(verb: Word) -> Word | None:
-    """Who acts where the parser takes a name for part of the verb: "a dragon landing on a roof",
+    """Actor of a verb of which the parser takes it for a part: "a dragon landing on a roof",
     "a bus drives through a street"."""
     before = [t for t in verb.lefts if t.dep_ in ("compound", "npadvmod") and t.tag_ in NOUNS]
     finite = verb.tag_ in ("VBZ", "VBD") and verb.dep_ in _FINITE
@@ -210,7 +210,7 @@ def conjuncts(token: Word) -> Iterator[Word]:
 
 
 def object_of(token: Word) -> Word | None:
-    """What a preposition points to; it may be in a clause: "with his phone on"."""
+    """Object of a preposition; it may be in a clause: "with his phone on"."""
     for below in token.rights:
         if below.dep_ == "pobj":
             whose = next((t for t in below.lefts if t.dep_ == "poss"), None)

@@ -11,6 +11,7 @@ from .names import (
     BEFORE_NOUNS,
     DETERMINERS,
     QUANTIFYING,
+    CaptionWords,
     Link,
     NamedThing,
     Names,
@@ -36,7 +37,7 @@ class Coordination:
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def by_place(self, doc: Sequence[Word], text: str, joined: set[int]) -> Iterator[Link]:
+    def of_neighbors(self, doc: CaptionWords, joined: set[int]) -> Iterator[Link]:
         """Names with only a conjunction between them, which the tree links to nothing.
 
         "A white dress and brown boots", where the parser makes "brown" the conjunct. The subject of
@@ -45,41 +46,44 @@ class Coordination:
         if _JOINING.isdisjoint(token.lower_ for token in doc):
             return
         for token in doc:
-            if (
-                token.lower_ not in self._names.ontology.by_last
-                or token.i in joined
-                or token.dep_ == "poss"
-                or not is_noun(doc, token)
-                or (
-                    (token.dep_ == "compound" and not ends_field(doc, token))
-                    and not (in_set(doc, token) or _is_doing(token))
-                )
-            ):
-                continue
-            second = self._names.resolve(doc, text, token)
-            conjunction = None if second is None else self._conjunction(doc, second)
-            if second is None or conjunction is None or second.head.i != token.i:
-                continue
-            at = conjunction.i - 1
-            before = doc[at - 1] if doc[at].text == "," and at else doc[at]
-            goes_on = token.dep_ == "nmod" and any(t.dep_ == "cc" for t in token.rights)
-            own = before.dep_ == "nmod" and (
-                before.head.i == token.i or (goes_on and before.head.i == token.head.i)
-            )
-            clause = token.dep_ in ("nsubj", "nsubjpass") and not _is_participle(token.head)
-            if not is_noun(doc, before) or ((clause or _unseen(before)) and not own):
-                continue
-            first = self._names.resolve(doc, text, before)
-            if conjunction.text == "," and before.lower_ in QUANTITIES:
-                continue  # "a couple, a man and a woman"
-            if first is None or first.head.i != before.i:
-                continue
-            if _is_made_of(before) and _holds(before, token):
-                continue
-            past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
-            if past and first.entity.category != second.entity.category:
-                continue  # "a jacket and checkered dress", but not "on a bench and played guitar"
-            yield first, second, "coordination", conjunction.lower_
+            if token.i not in joined and self._may_end_list(doc, token):
+                link = self._to_neighbor(doc, token)
+                if link is not None:
+                    yield link
+
+    def _may_end_list(self, doc: CaptionWords, token: Word) -> bool:
+        """Whether a word may be the second of two joined names, rather than a modifier."""
+        if token.lower_ not in self._names.ontology.by_last or token.dep_ == "poss":
+            return False
+        if not is_noun(doc, token):
+            return False
+        modifies = token.dep_ == "compound" and not ends_field(doc, token)
+        return not modifies or in_set(doc, token) or _is_doing(token)
+
+    def _to_neighbor(self, doc: CaptionWords, token: Word) -> Link | None:
+        """Link of a name to the one before its conjunction, if nothing else is between."""
+        second = self._names.resolve(doc, token)
+        conjunction = None if second is None else self._conjunction(doc, second)
+        if second is None or conjunction is None or second.head.i != token.i:
+            return None
+        at = conjunction.i - 1
+        before = doc[at - 1] if doc[at].text == "," and at else doc[at]
+        if not is_noun(doc, before):
+            return None
+        clause = token.dep_ in ("nsubj", "nsubjpass") and not _is_participle(token.head)
+        if (clause or _only_describes(before)) and not _modifies_conjunct(before, token):
+            return None
+        first = self._names.resolve(doc, before)
+        if first is None or first.head.i != before.i:
+            return None
+        if conjunction.text == "," and before.lower_ in QUANTITIES:
+            return None  # "a couple, a man and a woman"
+        if _is_made_of(before) and _is_bare_content(before, token):
+            return None
+        past = token.head.tag_ == "VBD" and token.head.i == token.i - 1
+        if past and first.entity.category != second.entity.category:
+            return None  # "a jacket and checkered dress", but not "on a bench and played guitar"
+        return first, second, "coordination", conjunction.lower_
 
     def _conjunction(self, doc: Sequence[Word], second: NamedThing) -> Word | None:
         """The conjunction before a name, with at most four words between that name nothing.
@@ -89,7 +93,7 @@ class Coordination:
         name = second.begin
         for at in range(name.i - 1, max(name.i - 6, 0), -1):
             word = doc[at]
-            if word.lower_ in AND or (word.text == "," and _goes_on(doc, name)):
+            if word.lower_ in AND or (word.text == "," and _list_goes_on(doc, name)):
                 return word
             named = word.tag_ in NOUNS and self._names.is_name(word)
             named = named and doc[at + 1].lower_ not in COATED  # "a chocolate frosted donut"
@@ -97,33 +101,29 @@ class Coordination:
                 named = self._names.is_animate(word)  # "actor and tv producer"
             # "with storage beautiful kitchen islands"
             ends = word.tag_ in NOUNS and doc[at + 1].tag_ in ("JJ", "DT", "PRP$", "CD")
-            if word.tag_ not in BEFORE_NOUNS or named or ends or _acts(doc, word):
+            if word.tag_ not in BEFORE_NOUNS or named or ends or _has_object(doc, word):
                 return None
         return None
 
-    def of_conjunct(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+    def of_conjunct(self, doc: CaptionWords, token: Word) -> Iterator[Link]:
         """A conjunct and the nearest earlier conjunct of its chain that is an entity."""
-        second = self._names.resolve(doc, text, token)
+        second = self._names.resolve(doc, token)
         coordinator = _coordinator(doc, token)
-        if second is None or not coordinator or _unseen(token):
+        if second is None or not coordinator or _only_describes(token):
             return
         if coordinator == "," and _is_keyword(doc, token):
             return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
-        if (
-            listed
-            and token.dep_ == "conj"
-            and self._names.resolve(doc, text, listed[-1]) is not None
-        ):
+        if listed and token.dep_ == "conj" and self._names.resolve(doc, listed[-1]) is not None:
             earlier = listed[-1]  # "a violin, a suitcase, and a candle"
         else:
-            earlier = self._neighbor(doc, text, earlier, token)
+            earlier = self._last_conjunct_before(doc, earlier, token)
         while True:
-            first = self._names.resolve(doc, text, _complement(earlier, token))
-            first = first or self._had(doc, text, earlier, token)
+            first = self._names.resolve(doc, _complement(earlier, token))
+            first = first or self._last_content(doc, earlier, token)
             if first is not None:
-                nearer = self._nearer(doc, text, earlier, token, first, second)
+                nearer = self._joined_thing(doc, earlier, token, first, second)
                 if nearer is not None:
                     yield nearer, second, "coordination", coordinator
                 return
@@ -131,7 +131,7 @@ class Coordination:
             if second.entity.animate and known and earlier.tag_ in ("NN", "NNS"):
                 # "a girl making a sign with her hand and a woman"
                 above = noun_above(earlier, self._names.ends_name)
-                living = None if above is None else self._names.resolve(doc, text, above)
+                living = None if above is None else self._names.resolve(doc, above)
                 if living is not None and living.entity.animate and coordinator == "and":
                     yield living, second, "coordination", coordinator
                     return
@@ -140,8 +140,8 @@ class Coordination:
                 return
             earlier = earlier.head
 
-    def beginnings(self, doc: Sequence[Word], text: str, links: Sequence[Link]) -> Iterator[Link]:
-        """What a list begins with if the tree has only its end, with or without commas: "a sink a
+    def list_beginnings(self, doc: CaptionWords, links: Sequence[Link]) -> Iterator[Link]:
+        """Beginning of a list of which the tree has only the end, with or without commas: "a sink a
         tub and a toilet", "a bookcase, comforter and window".
 
         links: what is linked otherwise; only what precedes one of two joined things is added.
@@ -154,9 +154,9 @@ class Coordination:
             if first.plain.name == second.plain.name:
                 continue  # the prefilter need not have seen two
             at = start - 3 if doc[start - 2].text == "," and start > 2 else start - 2
-            last = self._names.resolve(doc, text, doc[at]) or first
+            last = self._names.resolve(doc, doc[at]) or first
             listed = [last]
-            while (before := self._just_before(doc, text, listed[-1])) is not None:
+            while (before := self._just_before(doc, listed[-1])) is not None:
                 listed.append(before)
             if all(one.head.i != first.head.i for one in listed):
                 continue
@@ -167,7 +167,7 @@ class Coordination:
             if last.head.i != first.head.i:
                 yield last, second, "coordination", relation
 
-    def _just_before(self, doc: Sequence[Word], text: str, later: NamedThing) -> NamedThing | None:
+    def _just_before(self, doc: CaptionWords, later: NamedThing) -> NamedThing | None:
         """The name right before a name of the same list, with at most a comma, its article and its
         adjectives between."""
         at = later.begin.i - 1
@@ -187,12 +187,12 @@ class Coordination:
         plural = before.tag_ == later.head.tag_ == "NNS"
         if not (is_noun(doc, before) and (determined or plural)):
             return None
-        first = self._names.resolve(doc, text, before)
+        first = self._names.resolve(doc, before)
         if first is None or first.head.i != before.i:
             return None
         return first if first.entity.animate == later.entity.animate else None
 
-    def of_subject(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
+    def of_two_subjects(self, doc: CaptionWords, token: Word) -> Iterator[Link]:
         """Two subjects of one verb with "and" between: "a plate of rice and a cup of tea are"."""
         before = [t for t in token.head.lefts if t.dep_ == token.dep_ and t.i < token.i]
         if not before and token.head.dep_ == "conj" and token.head.head.tag_ in NOUNS:
@@ -200,22 +200,20 @@ class Coordination:
         words = [t for t in before[-1].rights if t.dep_ == "cc"] if before else []
         if not words or words[-1].i + 1 != min([*modifiers(token), token], key=lambda t: t.i).i:
             return
-        first = self._names.resolve(doc, text, before[-1])
-        second = self._names.resolve(doc, text, token)
+        first = self._names.resolve(doc, before[-1])
+        second = self._names.resolve(doc, token)
         if first is not None and second is not None:
             yield first, second, "coordination", words[-1].lower_
 
-    def _neighbor(self, doc: Sequence[Word], text: str, noun: Word, conjunct: Word) -> Word:
+    def _last_conjunct_before(self, doc: CaptionWords, noun: Word, conjunct: Word) -> Word:
         """The last of the things joined to a noun that stands before a conjunct, if the parser
         joins each of them to the first: "embroidery and a skirt, a clutch"."""
         for one in reversed([t for t in noun.rights if t.dep_ == "conj" and t.i < conjunct.i]):
-            if one.tag_ in NOUNS and self._names.resolve(doc, text, one) is not None:
+            if one.tag_ in NOUNS and self._names.resolve(doc, one) is not None:
                 return one
         return noun
 
-    def _had(
-        self, doc: Sequence[Word], text: str, place: Word, conjunct: Word
-    ) -> NamedThing | None:
+    def _last_content(self, doc: CaptionWords, place: Word, conjunct: Word) -> NamedThing | None:
         """The last of the things that a place comes with, to which more is joined: "a room with a
         couch on a rug, and a lamp", "a look featuring dresses, cardigan and shoes"."""
         if place.tag_ not in NOUNS:
@@ -225,21 +223,20 @@ class Coordination:
             at_hand = at_hand or (right.dep_ == "prep" and right.lower_ in SPATIAL)
             if target is not None and at_hand:
                 things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
-                found = (self._names.resolve(doc, text, t) for t in reversed(things))
-                return next((one for one in found if one is not None), None)
+                thing = (self._names.resolve(doc, t) for t in reversed(things))
+                return next((one for one in thing if one is not None), None)
         return None
 
-    def _nearer(
+    def _joined_thing(
         self,
-        doc: Sequence[Word],
-        text: str,
+        doc: CaptionWords,
         noun: Word,
         conjunct: Word,
         first: NamedThing,
         second: NamedThing,
     ) -> NamedThing | None:
-        """What a noun comes with, wears or holds, if that is what a conjunct joins; None if that is
-        no thing.
+        """The thing that a conjunct joins: a noun, or what that comes with, wears or holds; None if
+        it is not an entity.
 
         "A bike with a bag and a lamp", "a dog wearing a tie and a hat", "a man in a shirt and tie".
         The parser mostly joins the noun itself, which is right for "a man with a hat and a woman".
@@ -248,7 +245,7 @@ class Coordination:
         if second.entity.animate and not first.entity.animate and _in_clause(second.head):
             # "a man eating a donut and a woman eating a cake"
             above = noun_above(first.head, self._names.ends_name)
-            living = None if above is None else self._names.resolve(doc, text, above)
+            living = None if above is None else self._names.resolve(doc, above)
             if living is not None and living.entity.animate:
                 return living
         for right in noun.rights:
@@ -259,9 +256,9 @@ class Coordination:
                 continue
             if right.lower_ == "of" and _is_filled(doc, conjunct):
                 continue  # "a plate of rice and a bowl of soup"
-            if right.lower_ == "of" and _holds(target, conjunct):
+            if right.lower_ == "of" and _is_bare_content(target, conjunct):
                 continue  # "a bottle of wine and a glass"
-            inner = self._names.resolve(doc, text, target)
+            inner = self._names.resolve(doc, target)
             if inner is None and right.lower_ == "with" and not first.entity.animate:
                 return first if second.entity.animate else None
             if inner is None and right.lower_ == "in" and "garment" in second.entity.kinds:
@@ -276,7 +273,16 @@ class Coordination:
         return first
 
 
-def _acts(doc: Sequence[Word], word: Word) -> bool:
+def _modifies_conjunct(noun: Word, conjunct: Word) -> bool:
+    """Whether the parser makes the first of two joined names a modifier of the second, or of what
+    that modifies, too."""
+    if noun.dep_ != "nmod":
+        return False
+    goes_on = conjunct.dep_ == "nmod" and any(t.dep_ == "cc" for t in conjunct.rights)
+    return noun.head.i == conjunct.i or (goes_on and noun.head.i == conjunct.head.i)
+
+
+def _has_object(doc: Sequence[Word], word: Word) -> bool:
     """Whether a participle is a verb with an object: "holding a flag", "wearing glasses"."""
     if word.tag_ != "VBG":
         return False
@@ -285,7 +291,7 @@ def _acts(doc: Sequence[Word], word: Word) -> bool:
     )
 
 
-def _unseen(conjunct: Word) -> bool:
+def _only_describes(conjunct: Word) -> bool:
     """Whether the words joined describe a noun, or whom it is for: "orange & lemon soap"."""
     root = root_of(conjunct, ("conj", "appos"))
     if root.dep_ != "pobj":
@@ -330,7 +336,7 @@ def _is_keyword(doc: Sequence[Word], token: Word) -> bool:
 
 
 def _comes_with(right: Word) -> tuple[Word | None, bool]:
-    """What a noun's own phrase or clause adds to it, and whether it has, wears or holds it.
+    """Noun that a phrase or clause adds to another, and whether that has, wears or holds it.
 
     "A bust next to an egg", "a man in a shirt", "a bike with a bag", "a dog wearing a tie".
     """
@@ -345,7 +351,7 @@ def _comes_with(right: Word) -> tuple[Word | None, bool]:
     return None, False
 
 
-def _goes_on(doc: Sequence[Word], name: Word) -> bool:
+def _list_goes_on(doc: Sequence[Word], name: Word) -> bool:
     """Whether a list goes on after the name that begins here: "…, a trash can and an oven"."""
     while name.dep_ == "compound" and name.head.i > name.i:
         name = name.head
@@ -358,7 +364,7 @@ def _goes_on(doc: Sequence[Word], name: Word) -> bool:
     return doc[after].lower_ in AND | {","} and not told
 
 
-def _holds(held: Word, conjunct: Word) -> bool:
+def _is_bare_content(held: Word, conjunct: Word) -> bool:
     """Whether something without an article is in what a conjunct with one is joined to."""
     bare = not any(t.dep_ in QUANTIFYING for t in held.lefts) and held.tag_[-1] != "S"
     return bare and any(t.tag_ in DETERMINERS for t in conjunct.lefts)

@@ -82,23 +82,23 @@ class Extractor:
         self._coordination = Coordination(self._names)
         self._prepositions = Prepositions(self._names)
 
-    def pairs(self, doc: Sequence[Word], text: str) -> list[CaptionPair]:
+    def pairs(self, words: Sequence[Word], text: str) -> list[CaptionPair]:
         """Every pair of one parsed caption; `text` is what was parsed.
 
         A pair is two nouns of the ontology with different names, linked both by the tree and by a
         trigger in the text between them, or in a list that ends in two such. Each two are one pair.
         """
-        doc = CaptionWords(doc)
-        found: list[CaptionPair] = []
+        doc = CaptionWords(words, text)
+        pairs: list[CaptionPair] = []
         links: list[Link] = []
         known: set[tuple[int, int]] = set()
         joined: set[int] = set()  # heads that a coordination has linked to what is before
-        begun = self._coordination.beginnings(doc, text, links)
+        begun = self._coordination.list_beginnings(doc, links)
         for some in (
-            self._by_tree(doc, text),
-            self._coordination.by_place(doc, text, joined),
+            self._by_tree(doc),
+            self._coordination.of_neighbors(doc, joined),
             begun,
-            _shared(links),
+            _shared_objects(links),
         ):
             for link in some:
                 first, second, pattern, relation = link
@@ -109,46 +109,46 @@ class Extractor:
                     continue
                 known.add(heads)
                 links.append(link)  # of two of a kind too, for what is joined to the second
-                if not _are_two(first, second, relation):
+                if not _are_distinct(first, second, relation):
                     continue
                 if pattern == "coordination":
                     joined.add(second.head.i)
                 sentence = _sentence(text, second.head)
                 halves = _mention(text, first), _mention(text, second)
-                found.append(CaptionPair(*halves, pattern, relation, sentence))
-        return found
+                pairs.append(CaptionPair(*halves, pattern, relation, sentence))
+        return pairs
 
-    def mentions(self, doc: Sequence[Word], text: str) -> list[CaptionMention]:
+    def mentions(self, words: Sequence[Word], text: str) -> list[CaptionMention]:
         """Every entity that a parsed text names, linked to another or not, in order.
 
         Each noun counts once; "no dog" names none.
         """
-        doc = CaptionWords(doc)
-        found: dict[int, NamedThing] = {}
+        doc = CaptionWords(words, text)
+        things: dict[int, NamedThing] = {}
         for token in doc:
             if token.lower_ in self.ontology.by_last:
-                one = self._names.resolve(doc, text, token)
+                one = self._names.resolve(doc, token)
                 if one is not None:
-                    found.setdefault(one.head.i, one)
-        return [_mention(text, found[at]) for at in sorted(found)]
+                    things.setdefault(one.head.i, one)
+        return [_mention(text, things[at]) for at in sorted(things)]
 
-    def _by_tree(self, doc: Sequence[Word], text: str) -> Iterator[Link]:
-        """What the tree links."""
+    def _by_tree(self, doc: CaptionWords) -> Iterator[Link]:
+        """Links along the arcs of the tree."""
         for token in doc:
             link = token.dep_
             if link == "conj" and token.tag_ == "IN":  # "on a board and on a ramp"
-                yield from self._prepositions.of_preposition(doc, text, token)
+                yield from self._prepositions.of_preposition(doc, token)
             elif link == "conj" or (link == "appos" and is_listed(token)):
-                yield from self._coordination.of_conjunct(doc, text, token)
+                yield from self._coordination.of_conjunct(doc, token)
             elif link in ("prep", "agent"):
-                yield from self._prepositions.of_preposition(doc, text, token)
+                yield from self._prepositions.of_preposition(doc, token)
             elif link in ("nsubj", "nsubjpass"):
-                yield from self._coordination.of_subject(doc, text, token)
+                yield from self._coordination.of_two_subjects(doc, token)
 
 
-def _shared(links: Sequence[Link]) -> Iterator[Link]:
-    """What else is where a preposition says, since it is joined to its object: the plums in "a bowl
-    with bananas and plums", but not what is joined to what something is on or outside of."""
+def _shared_objects(links: Sequence[Link]) -> Iterator[Link]:
+    """Links to what is joined to a preposition's object: the plums in "a bowl with bananas and
+    plums". Not after "on" and "outside": each thing has one place there."""
     links = list(links)
     after: dict[int, list[NamedThing]] = {}
     for first, second, pattern, _ in links:
@@ -171,7 +171,7 @@ def _linked(text: str, first: NamedThing, second: NamedThing) -> bool:
     return triggered(text[end(first.head) : start], text[stop:], text[start:stop])
 
 
-def _are_two(first: NamedThing, second: NamedThing, relation: str) -> bool:
+def _are_distinct(first: NamedThing, second: NamedThing, relation: str) -> bool:
     """Whether two mentions name two things, which may be one a kind of the other: "a dog and a
     puppy", "a man near people", but not "hats, cap".
 
@@ -191,22 +191,22 @@ def _are_two(first: NamedThing, second: NamedThing, relation: str) -> bool:
     return not (joined and one.name.split(" ")[-1] == other.name.split(" ")[-1])
 
 
-def _mention(text: str, found: NamedThing) -> CaptionMention:
-    left = min([*modifiers(found.head), found.begin], key=lambda t: t.i)
-    if found.quantity is not None:
-        begin = min([*modifiers(found.quantity), found.quantity], key=lambda t: t.i)
+def _mention(text: str, thing: NamedThing) -> CaptionMention:
+    left = min([*modifiers(thing.head), thing.begin], key=lambda t: t.i)
+    if thing.quantity is not None:
+        begin = min([*modifiers(thing.quantity), thing.quantity], key=lambda t: t.i)
         quantifier = text[begin.idx : left.idx].strip()
         left = begin
     else:
-        quantifier = " ".join(t.lower_ for t in found.head.lefts if t.dep_ in QUANTIFYING)
+        quantifier = " ".join(t.lower_ for t in thing.head.lefts if t.dep_ in QUANTIFYING)
     return CaptionMention(
-        name=found.entity.name,
-        category=found.entity.category,
-        head=text[found.head.idx : end(found.head)],
-        phrase=text[left.idx : end(found.head)],
+        name=thing.entity.name,
+        category=thing.entity.category,
+        head=text[thing.head.idx : end(thing.head)],
+        phrase=text[left.idx : end(thing.head)],
         quantifier=quantifier,
-        start=found.begin.idx,
-        end=end(found.head),
+        start=thing.begin.idx,
+        end=end(thing.head),
     )
 
 

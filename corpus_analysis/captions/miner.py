@@ -43,7 +43,7 @@ class Mined:
 
 @dataclass(frozen=True)
 class MinerSettings:
-    """How captions are mined; no setting changes a pair."""
+    """Options of a miner; none changes a pair."""
 
     prefilter: bool = True
     """Skip the parser for captions that can't hold a pair."""
@@ -53,7 +53,7 @@ class MinerSettings:
 
 @dataclass
 class Counts:
-    """What a miner has done so far."""
+    """Totals of a miner so far."""
 
     candidates: int = 0
     """Captions that passed the prefilter."""
@@ -116,7 +116,7 @@ class Miner:
         return texts
 
     def _mined(self, texts: list[str]) -> dict[str, Mined]:
-        """What each text holds; all differ."""
+        """Pairs of each text; all texts differ."""
         found = {}
         for text, (words, error) in zip(texts, self._parse(texts), strict=True):
             pairs = () if words is None else tuple(self.extractor.pairs(words, text))

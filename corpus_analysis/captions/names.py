@@ -1,8 +1,8 @@
-"""What a noun of a caption names: an entity of the ontology, or no thing."""
+"""Names in a caption: the entity of the ontology that a noun stands for, if any."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -73,11 +73,15 @@ class NamedThing:
 class CaptionWords(tuple[Word, ...]):
     """The words of one caption, made once: spaCy makes a token anew each time it is asked for."""
 
-    named: dict[int, NamedThing | None]
-    """What `Names.resolve` has found so far, by the position of the word."""
+    text: str
+    """The text that was parsed."""
+    resolved: dict[int, NamedThing | None]
+    """Results of `Names.resolve`, by the position of the word: several rules need the same."""
 
-    def __init__(self, words: Sequence[Word]) -> None:
-        self.named = {}
+    def __new__(cls, words: Iterable[Word], text: str) -> CaptionWords:
+        self = super().__new__(cls, words)
+        self.text, self.resolved = text, {}
+        return self
 
 
 Link = tuple[NamedThing, NamedThing, Pattern, str]
@@ -127,19 +131,18 @@ class Names:
         entity = self.ontology.surface.get(token.lower_)
         return entity is not None and entity.animate
 
-    def as_kind(self, found: NamedThing, name: str, begin: Word) -> NamedThing:
+    def as_kind(self, thing: NamedThing, name: str, begin: Word) -> NamedThing:
         """The mention as a thing of another kind, which the ontology must name."""
-        return replace(found, entity=self.ontology.entities[name], begin=begin)
+        return replace(thing, entity=self.ontology.entities[name], begin=begin)
 
-    def resolve(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
+    def resolve(self, doc: CaptionWords, token: Word) -> NamedThing | None:
         """The entity that a noun names, looking through "a pair of" and "photo of"."""
-        named = doc.named if isinstance(doc, CaptionWords) else {}
-        if token.i not in named:  # several rules ask about the same word
-            named[token.i] = self._look_up(doc, text, token)
-        return named[token.i]
+        if token.i not in doc.resolved:
+            doc.resolved[token.i] = self._look_up(doc, token)
+        return doc.resolved[token.i]
 
-    def _look_up(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
-        token = self._whole(doc, token)
+    def _look_up(self, doc: CaptionWords, token: Word) -> NamedThing | None:
+        token = self._last_word(doc, token)
         word, figure = token.lower_, _figure(token)
         if any(t.lower_ == "no" for t in token.lefts) or _is_image(token):
             return None
@@ -148,20 +151,20 @@ class Names:
         if word == "camera" and [t.lower_ for t in doc[max(0, token.i - 2) : token.i]] in _POSED:
             return None
         if figure is not None:
-            return self.named(doc, text, figure)
+            return self.named(doc, figure)
         shown = _is_shown(token)
         if word in QUANTITIES or word in PICKING or shown:
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
-            found = self.resolve(doc, text, inner) if inner else None
-            if found is not None:
-                quantity = found.quantity or (None if shown else token)
-                return replace(found, quantity=quantity)
+            thing = self.resolve(doc, inner) if inner else None
+            if thing is not None:
+                quantity = thing.quantity or (None if shown else token)
+                return replace(thing, quantity=quantity)
             if shown or (of is not None and word in GROUPS):
                 return None  # "picture with a dog" is the image; "a group of letters" is no people
-        return self.named(doc, text, token)
+        return self.named(doc, token)
 
-    def named(self, doc: Sequence[Word], text: str, token: Word) -> NamedThing | None:
+    def named(self, doc: CaptionWords, token: Word) -> NamedThing | None:
         """The longest name that ends in a token; it may be written with hyphens.
 
         A one-word name must be tagged as a noun; "fire hydrant" counts whatever its tag.
@@ -169,18 +172,18 @@ class Names:
         word = token.lower_
         if word not in self.ontology.by_last:
             return None
-        if not _stands_alone(text, token) or _modifies(doc, token):
+        if not _stands_alone(doc.text, token) or _modifies(doc, token):
             return None
         if _in_idiom(doc, token) or _is_color(doc, token) or _is_quoted(doc, token):
             return None
-        near = doc[_before(doc, token.i)].lower_
+        near = doc[_index_before(doc, token.i)].lower_
         for form in (*self._longer.get((near, word), ()), *self._alone.get(word, ())):
             if not form.before and (not is_noun(doc, token) or _is_stuff(doc, token)):
                 return None
             at = token.i
             for before in form.before:
-                at = _before(doc, at)
-                if at < 0 or doc[at].lower_ != before or not _stands_alone(text, doc[at]):
+                at = _index_before(doc, at)
+                if at < 0 or doc[at].lower_ != before or not _stands_alone(doc.text, doc[at]):
                     break
             else:
                 if form.entity is None:
@@ -198,7 +201,7 @@ class Names:
         named = (self.ontology.surface.get(t.lower_) for t in before if t.tag_ in NOUNS)
         return any(one and one.category != "food_kitchen" for one in named)  # "a coffee mug"
 
-    def _whole(self, doc: Sequence[Word], token: Word) -> Word:
+    def _last_word(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
         word = token.lower_
         if word in IMPRINTS and _ends_caption(doc, token) and doc[token.i - 1].head.i == token.i:
@@ -216,23 +219,23 @@ class Names:
         named = word in self.ontology.by_last and word not in self._eaten and word not in RESTING
         return token if named and token.tag_ != "NNS" else _noun_of(token)
 
-    def _of_its_kind(self, found: NamedThing) -> NamedThing | None:
+    def _of_its_kind(self, thing: NamedThing) -> NamedThing | None:
         """The mention, unless a modifier says that it only looks like one: "a plastic horse".
 
         Toys and stuffed animals are entities of their own.
         """
-        for word in found.head.lefts:
-            if word.i >= found.begin.i or word.dep_ not in ("amod", "compound", "nmod"):
+        for word in thing.head.lefts:
+            if word.i >= thing.begin.i or word.dep_ not in ("amod", "compound", "nmod"):
                 continue
             if word.lower_ in STUFFED:
-                return self.as_kind(found, "stuffed animal", word)
+                return self.as_kind(thing, "stuffed animal", word)
             if word.lower_ in TOYS:
-                return self.as_kind(found, "toy", word)
-            real = not (found.entity.animate or found.entity.category == "vehicles")
-            real = real or (word.lower_ == "wooden" and found.entity.name in BOATS)
+                return self.as_kind(thing, "toy", word)
+            real = not (thing.entity.animate or thing.entity.category == "vehicles")
+            real = real or (word.lower_ == "wooden" and thing.entity.name in BOATS)
             if word.lower_ in FAKE and not real:
                 return None
-        return found
+        return thing
 
 
 def _stands_alone(text: str, token: Word) -> bool:
@@ -405,8 +408,8 @@ def _is_shown(token: Word) -> bool:
     return token.lower_ in DEPICTIONS and (taken or token.dep_ in _SHOWN)
 
 
-def _before(doc: Sequence[Word], at: int) -> int:
-    """Where the word before one is, over a hyphen; -1 before the first."""
+def _index_before(doc: Sequence[Word], at: int) -> int:
+    """Index of the word before one, over a hyphen; -1 before the first."""
     return at - (2 if at > 1 and doc[at - 1].lower_ == "-" else 1)
 
 

@@ -225,7 +225,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _spellings(path: Path) -> Iterator[tuple[str, str]]:
-    """What is written and what is meant, of lines like "skii = ski"."""
+    """Spelling and meaning, from lines like "skii = ski"."""
     for number, line in enumerate(_lines(path), 1):
         written, equal, meant = line.partition(" = ")
         if not equal or not _is_form(written):

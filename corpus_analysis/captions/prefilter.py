@@ -264,7 +264,7 @@ class Prefilter:
         return False
 
     def _names(self, words: list[str], at: int) -> frozenset[str]:
-        """What a word may name: the name of the word alone, and longer ones that are spelled out.
+        """Names that a word may end: the word alone, and longer ones that are spelled out.
 
         Words of ASCII letters only, so no less than the extraction finds.
         """

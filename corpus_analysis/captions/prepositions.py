@@ -18,11 +18,11 @@ from .attachment import (
     sharing,
     subject_before,
 )
-from .names import QUANTIFYING, Link, NamedThing, Names, end
+from .names import QUANTIFYING, CaptionWords, Link, NamedThing, Names, end
 from .ontology import SOMEBODY
 from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
-from .seats import Seats, is_set_back
-from .subjects import Subjects
+from .subjects import SubjectNoun, Subjects
+from .support import Support, is_set_back
 from .words import (
     DEALING,
     DEPICTIONS,
@@ -67,120 +67,123 @@ class Prepositions:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._subjects = Subjects(names)
-        self._seats = Seats(names)
+        self._support = Support(names)
 
-    def of_preposition(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
-        """The object of a spatial preposition and each noun that the phrase modifies."""
-        word, above = token.lower_, above_of(doc, token)
-        if token.dep_ == "agent":
-            passing = above.lower_ in MOVING and above.tag_ == "VBG"  # "a car passing by a tree"
-            if above.lower_ not in SURROUNDING | POSTURES and not passing:
-                return
-        elif word not in SPATIAL and not (word in LINKS and is_placing(above)):
+    def of_preposition(self, doc: CaptionWords, token: Word) -> Iterator[Link]:
+        """Links the object of a spatial preposition to each noun that the phrase modifies."""
+        above = above_of(doc, token)
+        if not _is_spatial(token, above):
             return
-        target = self._whole(doc, _in_field(doc, token, object_of(token)))
+        target = self._cut_off_name(doc, _in_field(doc, token, object_of(token)))
         if target is not None and target.lower_ in ITSELF:
-            yield from self._had(doc, text, token)
-        if target is None or not _of_place(token, above, target):
+            yield from self._things_on_it(doc, token)
+        if target is None or not _says_place(doc, token, above, target):
             return
-        if token.head.lower_ in _ONES:
-            return  # "two bears, one with a hat and one with a scarf"
-        if word == "on" and token.i and doc[token.i - 1].lower_ == "eye":
-            return  # "keeps a close eye on the ball"
-        if is_place(target) and (word != "with" or target.lower_ in PLACES):
-            return  # "with a ball on the right and two cones on the left"
-        second = self._first_named(doc, text, target)
+        second = self._first_named(doc, target)
         if second is None:
             return
-        modified = self._subjects.modified(doc, text, token, second)
-        modified = modified or self._subjects.before(doc, text, token)
-        if modified is None:
+        subject = self._subjects.by_tree(doc, token, second)
+        subject = subject or self._subjects.right_before(doc, token)
+        if subject is None:
             return
-        better = self._subjects.better(doc, text, token, *modified, second)
-        if better is None:
+        subject = self._subjects.resolve_subject(doc, token, subject, second)
+        if subject is None:
             return
-        subject, first = better
-        if (
-            word == "with"
-            and second.head.lower_ == "glasses"
-            and second.entity.name == "glass"
-            and first.entity.animate
-        ):
+        glasses = second.head.lower_ == "glasses" and second.entity.name == "glass"
+        if token.lower_ == "with" and glasses and subject[1].entity.animate:
             second = self._names.as_kind(second, "eyeglasses", second.begin)
-        relation = _relation(doc, token)
-        beneath = self._seats.beneath(doc, text, token, first)
-        if beneath is not None:
-            yield beneath, second, "preposition", relation
+        yield from self._links(doc, token, subject, second)
+
+    def _links(
+        self, doc: CaptionWords, token: Word, subject: SubjectNoun, second: NamedThing
+    ) -> Iterator[Link]:
+        """Links an object to its subject, to those that share the phrase, and to their support."""
+        first, relation = subject[1], _relation(doc, token)
+        upper = self._support.upper(doc, token, first)
+        if upper is not None:
+            yield upper, second, "preposition", relation
             return
-        if not _stands(first, second, relation, token):
+        if not _places_both(first, second, relation, token):
             return
-        # "Nuts, corn and apples on a table", but not "a woman in a suit and tie with a bag"
-        root = root_of(subject)
-        shown = root.dep_ == "pobj" and root.head.head.lower_ in DEPICTIONS
-        list_placed = word != "with" and above.tag_ in NOUNS and (shown or root.dep_ != "pobj")
+        for other in self._sharing(doc, token, subject, second):
+            yield other, second, "preposition", relation
+        yield first, second, "preposition", relation
+        start = doc[_relation_start(doc, token)]
+        if start.head.i == first.head.i and relation not in ("with", "on", "over", "around"):
+            yield from self._things_on_support(doc, first, second, relation)
+        support = self._support.of_subject(doc, doc[start.i - 1], first, second, relation)
+        if support is not None and support.head.i != second.head.i:
+            yield support, second, "preposition", relation
+            return
+        nearest = self._support.nearest(doc, start, first, second, relation)
+        if nearest is not None and _places_both(nearest, second, relation, token):
+            yield nearest, second, "preposition", relation
+
+    def _sharing(
+        self, doc: CaptionWords, token: Word, subject: SubjectNoun, second: NamedThing
+    ) -> Iterator[NamedThing]:
+        """The other things that share a phrase: "nuts, corn and apples on a table", but not "a
+        woman in a suit and tie with a bag"."""
+        noun, first = subject
+        joined, of_noun = token.lower_ == "with", above_of(doc, token).tag_ in NOUNS
+        root = root_of(noun)
         had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
-        # "a plate with toast and meat next to a cup", "glasses and a coat over a shirt"
-        alone = had or (word == "over" and "garment" in second.entity.kinds)
-        others = [*sharing(subject, token)]
-        if not others and subject.lower_ in QUANTITIES:
+        if had or (token.lower_ == "over" and "garment" in second.entity.kinds):
+            return  # "a plate with toast and meat next to a cup", "glasses and a coat over a shirt"
+        others = [*sharing(noun, token)]
+        if not others and noun.lower_ in QUANTITIES:
             others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
+        shown = root.dep_ == "pobj" and root.head.head.lower_ in DEPICTIONS
         # "a board and a knife, with carrots"
         apart = token.i > 0 and doc[token.i - 1].text == ","
-        apart = apart or (word == "with" and is_set_back(doc, second))
-        for other in () if alone else others:
-            also = self._names.resolve(doc, text, other)
-            own = word == "with" and above.tag_ in NOUNS and _is_described(other)
-            if also is None or own:
+        everyone = (
+            apart
+            or (joined and is_set_back(doc, second))
+            or (not joined and of_noun and (shown or root.dep_ != "pobj"))
+            or noun.dep_ in _ACTORS
+        )
+        for other in others:
+            also = self._names.resolve(doc, other)
+            if also is None or (joined and of_noun and _is_described(other)):
                 continue
             people = {also.entity.category, first.entity.category} == {"people"}
-            alike = also.entity.animate == first.entity.animate and above.tag_ not in NOUNS
-            if list_placed or people or alike or apart or subject.dep_ in _ACTORS:
-                yield also, second, "preposition", relation
-        yield first, second, "preposition", relation
-        start = doc[_start(doc, token)]
-        if start.head.i == first.head.i and relation not in ("with", "on", "over", "around"):
-            yield from self._seated(doc, text, first, second, relation)
-        seat = self._seats.seat(doc, text, doc[start.i - 1], first, second, relation)
-        if seat is not None and seat.head.i != second.head.i:
-            yield seat, second, "preposition", relation
-            return
-        last = self._seats.last(doc, text, start, first, second, relation)
-        if last is not None and _stands(last, second, relation, token):
-            yield last, second, "preposition", relation
+            alike = also.entity.animate == first.entity.animate and not of_noun
+            if everyone or people or alike:
+                yield also
 
-    def _had(self, doc: Sequence[Word], text: str, token: Word) -> Iterator[Link]:
-        """What a thing has on it or near it: "a desk that has two monitors on it"."""
+    def _things_on_it(self, doc: CaptionWords, token: Word) -> Iterator[Link]:
+        """Things on or near another that has them: "a desk that has two monitors on it"."""
         verbs = (t for t in reversed(doc[max(0, token.i - _FAR) : token.i]) if t.lower_ in HAVING)
         verb = next(verbs, None)
         if verb is None or token.head.lower_ in _PAINTED:
             return
         subject = subject_before(verb)
-        first = None if subject is None else self._names.resolve(doc, text, subject)
+        first = None if subject is None else self._names.resolve(doc, subject)
         if first is None or first.entity.category == "people":
             return
         things = [t for t in verb.rights if t.dep_ == "dobj"]
         for noun in (one for thing in things for one in (thing, *conjuncts(thing))):
-            second = self._names.resolve(doc, text, noun) if noun.i < token.i else None
+            second = self._names.resolve(doc, noun) if noun.i < token.i else None
             shown = second is not None and second.head.lower_ not in DEPICTIONS
             # "a cow has a bird on it", but not "has a tag on it"
             if second is not None and shown and first.entity.animate <= second.entity.animate:
                 yield first, second, "preposition", "with"
 
-    def _seated(
-        self, doc: Sequence[Word], text: str, seat: NamedThing, second: NamedThing, relation: str
+    def _things_on_support(
+        self, doc: CaptionWords, seat: NamedThing, second: NamedThing, relation: str
     ) -> Iterator[Link]:
-        """What is on furniture is where that is: "a cup and a pen sit on a desk near a lamp"."""
+        """Things on furniture, which are where that is: "a cup and a pen on a desk near a lamp"."""
         if seat.entity.category in ("people", "animals") or seat.head.dep_ != "pobj":
             return
         if seat.head.head.lower_ not in ("on", "at"):
             return
         subject = noun_above(seat.head, self._names.ends_name)
         for noun in () if subject is None else (*sharing(subject, seat.head), subject):
-            found = self._names.resolve(doc, text, noun)
-            if found is not None:
-                yield found, second, "preposition", relation
+            thing = self._names.resolve(doc, noun)
+            if thing is not None:
+                yield thing, second, "preposition", relation
 
-    def _whole(self, doc: Sequence[Word], target: Word | None) -> Word | None:
+    def _cut_off_name(self, doc: Sequence[Word], target: Word | None) -> Word | None:
         """A preposition's object, or the name after it that the parser cuts off: "next to a
         bathroom sink"."""
         if target is None or target.i + 1 == len(doc) or target.tag_ != "NN":
@@ -189,24 +192,24 @@ class Prepositions:
         cut = after.tag_ in NOUNS and after.dep_ == "ROOT" and self._names.is_name(after)
         return after if cut and not self._names.is_name(target) else target
 
-    def _first_named(self, doc: Sequence[Word], text: str, target: Word) -> NamedThing | None:
-        """What a word or else the next thing joined to it names: "with long hair and a hat", but
+    def _first_named(self, doc: CaptionWords, target: Word) -> NamedThing | None:
+        """Entity of a word, or else of the next one joined to it: "with long hair and a hat", but
         not "with a grin holding an apple and a dahlia"."""
         joined = [t for t in target.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
         if joined and doc[joined[-1].i + 1].tag_ == "VBG":  # "on a tripod facing a mountain"
-            return self._names.resolve(doc, text, joined[-1])
+            return self._names.resolve(doc, joined[-1])
         for noun in joined:  # "with a scooter and tennis racket"
-            found = self._names.resolve(doc, text, noun) if any(noun.rights) else None
-            whole = self._names.resolve(doc, text, target)
-            if found and whole:
-                return found
+            thing = self._names.resolve(doc, noun) if any(noun.rights) else None
+            whole = self._names.resolve(doc, target)
+            if thing and whole:
+                return thing
         for noun in (target, *conjuncts(target)):
-            found = self._names.resolve(doc, text, noun)
+            thing = self._names.resolve(doc, noun)
             between = doc[target.i + 1 : noun.i]
-            if found is not None and any(t.dep_ == "dobj" for t in between):
+            if thing is not None and any(t.dep_ == "dobj" for t in between):
                 return None
-            if found is not None:
-                return found
+            if thing is not None:
+                return thing
         return None
 
 
@@ -230,9 +233,23 @@ def _is_described(noun: Word) -> bool:
     return any(t.dep_ == "acl" or t.lower_ in ("with", "in") for t in noun.rights)
 
 
-def _of_place(token: Word, above: Word, target: Word) -> bool:
+def _is_spatial(token: Word, above: Word) -> bool:
+    """Whether a preposition may say where something is, by its word and the one above it."""
+    if token.dep_ == "agent":
+        passing = above.lower_ in MOVING and above.tag_ == "VBG"  # "a car passing by a tree"
+        return passing or above.lower_ in SURROUNDING | POSTURES
+    return token.lower_ in SPATIAL or (token.lower_ in LINKS and is_placing(above))
+
+
+def _says_place(doc: CaptionWords, token: Word, above: Word, target: Word) -> bool:
     """Whether a preposition says where something is, rather than who made it or what for."""
     word = token.lower_
+    if token.head.lower_ in _ONES:
+        return False  # "two bears, one with a hat and one with a scarf"
+    if word == "on" and token.i and doc[token.i - 1].lower_ == "eye":
+        return False  # "keeps a close eye on the ball"
+    if is_place(target) and (word != "with" or target.lower_ in PLACES):
+        return False  # "with a ball on the right and two cones on the left"
     if above.lower_ in WATCHING and word in ("on", "over", "around"):
         return False
     if above.lower_ in TOSSING and word == "around":
@@ -269,7 +286,7 @@ def _of_place(token: Word, above: Word, target: Word) -> bool:
     return not (is_place(above) and (word == "with" or above.tag_.startswith("VB")))
 
 
-def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -> bool:
+def _places_both(first: NamedThing, second: NamedThing, relation: str, token: Word) -> bool:
     """Whether a preposition says that the two are there, beside or on each other."""
     one, other = first.entity, second.entity
     words = relation.split()
@@ -313,11 +330,11 @@ def _stands(first: NamedThing, second: NamedThing, relation: str, token: Word) -
 
 def _relation(doc: Sequence[Word], token: Word) -> str:
     """The preposition with the words that belong to it: "next to", "to the left of"."""
-    return " ".join(doc[i].lower_ for i in range(_start(doc, token), token.i + 1))
+    return " ".join(doc[i].lower_ for i in range(_relation_start(doc, token), token.i + 1))
 
 
-def _start(doc: Sequence[Word], token: Word) -> int:
-    """Where the words of a preposition begin."""
+def _relation_start(doc: Sequence[Word], token: Word) -> int:
+    """Index of the first word of a preposition."""
     if token.dep_ == "conj":
         return token.i  # "on a board and on a ramp"
     start, at = token.i, above_of(doc, token)

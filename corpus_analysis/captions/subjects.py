@@ -1,4 +1,4 @@
-"""What a prepositional phrase is about where the tree alone misleads."""
+"""Subjects of prepositional phrases, where the tree alone misleads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .attachment import (
     root_of,
     subject_of,
 )
-from .names import BEFORE_NOUNS, QUANTIFYING, NamedThing, Names
-from .seats import SURFACES, Seats, below, is_beside_it, is_of_it, is_set_back, place_start
+from .names import BEFORE_NOUNS, QUANTIFYING, CaptionWords, NamedThing, Names
+from .support import SURFACES, Support, below, is_beside_it, is_of_it, is_set_back, place_start
 from .words import (
     ALOFT,
     ALONE,
@@ -65,32 +65,34 @@ _MAX_PLACES = 3
 _OWN = POSSESSIVES | {"him"}
 
 
+SubjectNoun = tuple[Word, NamedThing]
+"""A noun, and the entity that it names."""
+
+
 class Subjects:
-    """The rules of what a phrase is about, for one ontology."""
+    """Rules for the subject of a phrase, for one ontology."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._seats = Seats(names)
+        self._support = Support(names)
 
-    def modified(
-        self, doc: Sequence[Word], text: str, token: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
+    def by_tree(self, doc: CaptionWords, token: Word, second: NamedThing) -> SubjectNoun | None:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = above_of(doc, token)
-        subject = _put(token, above, second)
+        subject = _put_object(token, above, second)
         made = above.dep_ == "pobj" and above.head.lower_ == "as"
         if token.lower_ == "with" and made and above.head.head.lower_ in _MADE_AS:
             above = above.head  # "a desk set up as an office with a laptop"
         if subject is None:
-            subject = subject_of(above, self._names.ends_name) or _mistaken(doc, token)
+            subject = subject_of(above, self._names.ends_name) or _mistagged_subject(doc, token)
         if subject is None:
             return None
-        found = self._names.resolve(doc, text, subject)
-        if found is None and subject.lower_ in COLORS:  # "brown and white dog sitting"
+        thing = self._names.resolve(doc, subject)
+        if thing is None and subject.lower_ in COLORS:  # "brown and white dog sitting"
             subject = next((t for t in conjuncts(subject) if t.tag_ in NOUNS), subject)
-            found = self._names.resolve(doc, text, subject)
-        if found is not None:
-            return subject, found
+            thing = self._names.resolve(doc, subject)
+        if thing is not None:
+            return subject, thing
         rides = second.entity.category == "vehicles" and token.lower_ == "on"
         seated = second.entity.name in _SEATING and subject.head.lower_ not in PUTTING
         rides = rides or seated or subject.lower_ in _FEATS
@@ -103,155 +105,124 @@ class Subjects:
         # "a woman with long hair next to a bird", "a man covering his eyes near a dog"
         aloft = token.lower_ == "between" and subject.lower_ in ALOFT
         further = aloft or token.lower_ not in _NEAREST
-        back = token.lower_ == "with" and is_set_back(doc, second)
         for climbed in range(_MAX_PLACES):
             subject = noun_above(subject, self._names.ends_name)
-            found = None if subject is None else self._names.resolve(doc, text, subject)
-            if subject is None or found is not None or (further and climbed):
+            thing = None if subject is None else self._names.resolve(doc, subject)
+            if subject is None or thing is not None or (further and climbed):
                 break
-        if subject is None or found is None:
+        if subject is None or thing is None:
             return None
-        alike = found.entity.category == second.entity.category == "vehicles"
-        couple = found.entity.animate and second.entity.animate
-        couple = (couple or alike) and token.lower_ == "with"
-        clad = found.entity.category == "people" and inner_word in CLOTHES
-        # "poses for a photo with her bat"
-        posed = found.entity.animate and inner_word in DEPICTIONS
-        posed = posed and any(t.lower_ in POSSESSIVES for t in second.head.lefts)
-        apart = found.entity.category == "people" and (
-            second.entity.category in ("devices_leisure", "animals")
-            or second.entity.name in _CARRIED
-            or "bag" in second.entity.kinds
-        )
-        return (subject, found) if further or back or couple or clad or posed or apart else None
+        if further or (token.lower_ == "with" and is_set_back(doc, second)):
+            return subject, thing
+        return (subject, thing) if _is_company(thing, inner_word, token, second) else None
 
-    def before(self, doc: Sequence[Word], text: str, token: Word) -> tuple[Word, NamedThing] | None:
+    def right_before(self, doc: CaptionWords, token: Word) -> SubjectNoun | None:
         """The lifeless thing right before a place, where what the tree says is unknown: "a room
         filled with furniture next to a window"."""
         start = place_start(token)
         noun = doc[start.i - 1] if start.i else token
         if token.lower_ in _NEAREST or noun.tag_ not in NOUNS or noun.head.tag_ in NOUNS:
             return None
-        found = self._names.resolve(doc, text, noun)
-        return None if found is None or found.entity.animate else (noun, found)
+        thing = self._names.resolve(doc, noun)
+        return None if thing is None or thing.entity.animate else (noun, thing)
 
-    def better(
-        self,
-        doc: Sequence[Word],
-        text: str,
-        token: Word,
-        subject: Word,
-        first: NamedThing,
-        second: NamedThing,
-    ) -> tuple[Word, NamedThing] | None:
-        """Subject and name, or the living thing that the phrase is about where the parser chose
-        what it is on, in, holds or wears.
+    def resolve_subject(
+        self, doc: CaptionWords, token: Word, subject: SubjectNoun, second: NamedThing
+    ) -> SubjectNoun | None:
+        """The true subject of a phrase, given the one that the tree says; None if it is unknown."""
+        if subject[1].entity.animate:
+            return self._lifeless_instead(doc, token, subject, second)
+        vessel = self._vessel(doc, token, subject[0], second)
+        return vessel or self._lifeless_subject(doc, token, subject, second)
 
-        "A man waiting for a train with a phone in his hand", "a dog on a bed next to a teddy bear",
-        "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
-        """
-        chosen = subject, first
-        if first.entity.animate:
-            return self._before(doc, text, token, chosen, second)
-        vessel = self._vessel(doc, text, token, subject, second)
-        if vessel is not None:
-            return vessel
+    def _lifeless_subject(
+        self, doc: CaptionWords, token: Word, subject: SubjectNoun, second: NamedThing
+    ) -> SubjectNoun | None:
+        """A lifeless subject, the thing beside the phrase that it gives way to, or its owner."""
+        noun, first = subject
         if token.lower_ == "with" and second.entity.category == "food_kitchen":
             used = second.entity.name in _CUTLERY
-            if used and subject.dep_ == "dobj" and subject.head.lower_ in _EATING:
+            if used and noun.dep_ == "dobj" and noun.head.lower_ in _EATING:
                 return None  # "eating pizza with a knife and fork"
             if not used and first.entity.name in _VESSELS:
-                return chosen  # "a farmer carrying a crate with vegetables"
-        eaten = first.entity.category == "food_kitchen" and subject.head.lower_ == "with"
-        whole = subject.head.head
-        had = subject.dep_ == "pobj" and subject.head.lower_ == "with" and whole.tag_ in NOUNS
+                return subject  # "a farmer carrying a crate with vegetables"
+        eaten = first.entity.category == "food_kitchen" and noun.head.lower_ == "with"
+        whole = noun.head.head
+        had = noun.dep_ == "pobj" and noun.head.lower_ == "with" and whole.tag_ in NOUNS
         if token.dep_ == "agent" and had:  # "a house with a door surrounded by trees"
-            around = self._names.resolve(doc, text, whole)
-            return chosen if around is None else (whole, around)
+            around = self._names.resolve(doc, whole)
+            return subject if around is None else (whole, around)
         put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
-        put = put or _put(token, above_of(doc, token), second) is not None
+        put = put or _put_object(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
-            return chosen  # but "a salad with nuts arranged on a plate"
-        near = self._seats.furniture(doc, text, token, subject, second)
-        if near is not None:
-            return near
+            return subject  # but "a salad with nuts arranged on a plate"
+        furniture = self._support.furniture_before(doc, token, noun, second)
+        if furniture is not None:
+            return furniture
         before = doc[token.i - 1]
-        unknown = before.tag_ in NOUNS and self._names.resolve(doc, text, before) is None
+        unknown = before.tag_ in NOUNS and self._names.resolve(doc, before) is None
         room = before.dep_ == "pobj" and before.head.lower_ == "in" and not is_set_back(doc, second)
         # "a motorcycle in a lot with cars"
         room = room and not first.entity.category == second.entity.category == "vehicles"
         on_it = room and before.lower_ in _ROOMS and is_beside_it(doc, second.head)
         if on_it and first.entity.category == "furniture":
-            return chosen  # "a desk in a room with a monitor on it"
-        if token.lower_ == "with" and unknown and (room or is_of_it(second.head, subject, before)):
+            return subject  # "a desk in a room with a monitor on it"
+        if token.lower_ == "with" and unknown and (room or is_of_it(second.head, noun, before)):
             return None  # "a fridge in a kitchen with tiles", "near a rock with people on it"
-        above = noun_above(subject, self._names.ends_name)
-        found = None if above is None else self._names.resolve(doc, text, above)
-        if above is None or found is None:
-            clad = subject.dep_ == "pobj" and subject.head.lower_ == "in"
+        return self._owner_instead(doc, token, subject, second)
+
+    def _owner_instead(
+        self, doc: CaptionWords, token: Word, subject: SubjectNoun, second: NamedThing
+    ) -> SubjectNoun | None:
+        """The thing or living being that a phrase is about where the parser chose what it is on,
+        in, holds or wears.
+
+        "A man waiting for a train with a phone in his hand", "a dog on a bed next to a teddy bear",
+        "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
+        """
+        noun, first = subject
+        above = noun_above(noun, self._names.ends_name)
+        owner = None if above is None else self._names.resolve(doc, above)
+        if above is None or owner is None:
+            clad = noun.dep_ == "pobj" and noun.head.lower_ == "in"
             acts = token.head.dep_ in ("acl", "advcl") and token.head.tag_ == "VBG"
-            if second.entity.animate and token.lower_ == "with" and subject.head.lower_ in _AIMS:
+            if second.entity.animate and token.lower_ == "with" and noun.head.lower_ in _AIMS:
                 return None  # "a player battles for the ball with a player"
             # "a platypus in a jacket standing on a stump", where the platypus isn't known
-            return None if clad and acts and first.entity.category == "everyday" else chosen
-        holding = root_of(subject).head.lower_ == "with" and token.lower_ not in (
-            "with",
-            "above",
-            "over",
-        )
-        holding = (
-            holding or subject.head.head.lower_ == "full"
-        )  # "a vase full of flowers on a desk"
-        alike = first.entity.category == found.entity.category != "vehicles"
-        if holding and (alike or first.entity.category in ("everyday", "devices_leisure")):
-            kept = self._vessel(doc, text, token, above, second)
-            return kept or (above, found)  # "a present with a ribbon to the left of a tree"
-        if token.lower_ == "with" and subject.dep_ == "pobj" and is_set_back(doc, second):
-            return above, found  # "a car in front of a shop with a man standing by"
-        if not found.entity.animate:
-            return chosen
-        toy = second.entity.animate or second.entity.category == "devices_leisure"
-        # "a toddler in a high chair with a cake"
-        toy = toy or (second.entity.category == "food_kitchen" and "chair" in first.entity.name)
-        seat = first.entity.category in ("furniture", "vehicles") and toy
-        drawn = found.entity.category == "animals" and second.entity.category == "people"
+            return None if clad and acts and first.entity.category == "everyday" else subject
+        held = noun.head.head.lower_ == "full"  # "a vase full of flowers on a desk"
+        if token.lower_ not in ("with", "above", "over"):
+            held = held or root_of(noun).head.lower_ == "with"
+        alike = first.entity.category == owner.entity.category != "vehicles"
+        if held and (alike or first.entity.category in ("everyday", "devices_leisure")):
+            vessel = self._vessel(doc, token, above, second)
+            return vessel or (above, owner)  # "a present with a ribbon to the left of a tree"
+        if token.lower_ == "with" and noun.dep_ == "pobj" and is_set_back(doc, second):
+            return above, owner  # "a car in front of a shop with a man standing by"
+        if not owner.entity.animate:
+            return subject
+        drawn = owner.entity.category == "animals" and second.entity.category == "people"
         if drawn and token.lower_ == "with" and first.entity.category == "vehicles":
-            return chosen  # "a horse pulling a cart with people"
-        own = any(t.lower_ in _OWN for t in below(second.head))
-        aim = token.lower_ == "with" and subject.head.lower_ in _AIMS
-        aim = aim and not is_place(subject.head.head)
-        eaten = first.entity.category == "food_kitchen" and second.entity.animate
-        worn = subject.dep_ in ("pobj", "conj", "dobj") and first.entity.category == "everyday"
-        held = first.entity.category in ("food_kitchen", "devices_leisure")
-        if token.lower_ == "with" and subject.head.lower_ in LINKS:
-            worn = False  # "a cow next to a tree with leaves"
-        calls = token.lower_ != "with" and first.entity.name in SCREENS
-        worn = worn or (calls and subject.head.lower_ == "on")  # "on a phone next to a man"
-        worn = worn or (held and subject.dep_ == "dobj" and token.lower_ not in ("with", "on"))
-        return (above, found) if seat or own or worn or aim or eaten else chosen
+            return subject  # "a horse pulling a cart with people"
+        return (above, owner) if _is_about_owner(token, subject, second) else subject
 
     def _vessel(
-        self, doc: Sequence[Word], text: str, token: Word, food: Word, second: NamedThing
-    ) -> tuple[Word, NamedThing] | None:
-        """What holds food, if it is somewhere, or with what nobody eats: "a plate of donuts with a
+        self, doc: CaptionWords, token: Word, food: Word, second: NamedThing
+    ) -> SubjectNoun | None:
+        """Vessel of food that is somewhere, or with what nobody eats: "a plate of donuts with a
         person"."""
         eaten = second.entity.category == "food_kitchen" and second.entity.name not in _CUTLERY
         if second.entity.name in _CUTLERY:
             food = root_of(food)  # "a bowl of noodles and meat with a fork"
         if (eaten and token.lower_ == "with") or food.dep_ != "pobj" or food.head.lower_ != "of":
             return None
-        found = self._names.resolve(doc, text, food.head.head)
-        held = found is not None and found.entity.name in _VESSELS and found.head.i != food.i
-        return (food.head.head, found) if found is not None and held else None
+        thing = self._names.resolve(doc, food.head.head)
+        held = thing is not None and thing.entity.name in _VESSELS and thing.head.i != food.i
+        return (food.head.head, thing) if thing is not None and held else None
 
-    def _before(
-        self,
-        doc: Sequence[Word],
-        text: str,
-        token: Word,
-        chosen: tuple[Word, NamedThing],
-        second: NamedThing,
-    ) -> tuple[Word, NamedThing] | None:
+    def _lifeless_instead(
+        self, doc: CaptionWords, token: Word, chosen: SubjectNoun, second: NamedThing
+    ) -> SubjectNoun | None:
         """The lifeless thing that a phrase is about where the parser chose who acts; None if that
         is not known.
 
@@ -269,26 +240,70 @@ class Subjects:
             before = next(objects, before)
         elif token.lower_ != "with" or before.tag_ not in NOUNS or before.i == chosen[0].i:
             return chosen
-        found = self._names.resolve(doc, text, before) if before.tag_ in NOUNS else None
+        thing = self._names.resolve(doc, before) if before.tag_ in NOUNS else None
         growing = what.name in _GROWING or "flower" in what.kinds
-        if found is None or found.entity.animate:
-            if found is not None and people and what.animate:
+        if thing is None or thing.entity.animate:
+            if thing is not None and people and what.animate:
                 # "people riding horses with dogs behind them", "a pony with a boy riding on it"
                 after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 4]]
                 ridden = any(on == "on" and it in ("it", "its") for on, it in pairwise(after))
-                return (before, found) if ridden else chosen
+                return (before, thing) if ridden else chosen
             return None if of_it or (growing and not people) else chosen
-        eaten = found.entity.category == "food_kitchen" and (
+        eaten = thing.entity.category == "food_kitchen" and (
             what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
         )
-        kept = found.entity.name in _VESSELS and what.category == "food_kitchen"
+        kept = thing.entity.name in _VESSELS and what.category == "food_kitchen"
         kept = kept and what.name not in _CUTLERY
-        kept = kept or (found.entity.category == "vehicles" and what.name == "trailer")
+        kept = kept or (thing.entity.category == "vehicles" and what.name == "trailer")
         on_top = token.lower_ == "on"
-        return (before, found) if of_it or growing or eaten or kept or on_top else chosen
+        return (before, thing) if of_it or growing or eaten or kept or on_top else chosen
 
 
-def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
+def _is_company(owner: NamedThing, inner: str, token: Word, second: NamedThing) -> bool:
+    """Whether something is with who is named further up, rather than with the noun between."""
+    if owner.entity.category == second.entity.category == "vehicles" and token.lower_ == "with":
+        return True
+    if owner.entity.animate:
+        if second.entity.animate and token.lower_ == "with":
+            return True
+        # "poses for a photo with her bat"
+        posed = inner in DEPICTIONS
+        if posed and any(t.lower_ in POSSESSIVES for t in second.head.lefts):
+            return True
+    if owner.entity.category != "people":
+        return False
+    carried = second.entity.name in _CARRIED or "bag" in second.entity.kinds
+    return carried or inner in CLOTHES or second.entity.category in ("devices_leisure", "animals")
+
+
+def _is_about_owner(token: Word, subject: SubjectNoun, second: NamedThing) -> bool:
+    """Whether a phrase after what somebody is on, in, holds or wears is about that somebody."""
+    noun, first = subject
+    category, other = first.entity.category, second.entity
+    joined = token.lower_ == "with"
+    if category in ("furniture", "vehicles"):
+        if other.animate or other.category == "devices_leisure":
+            return True
+        if other.category == "food_kitchen" and "chair" in first.entity.name:
+            return True  # "a toddler in a high chair with a cake"
+    if any(t.lower_ in _OWN for t in below(second.head)):
+        return True  # "with a phone in his hand"
+    if category == "food_kitchen" and other.animate:
+        return True
+    if joined and noun.head.lower_ in _AIMS and not is_place(noun.head.head):
+        return True  # "waiting for a train with a phone"
+    beside = joined and noun.head.lower_ in LINKS  # "a cow next to a tree with leaves"
+    if category == "everyday" and noun.dep_ in ("pobj", "conj", "dobj") and not beside:
+        return True
+    if joined:
+        return False
+    if first.entity.name in SCREENS and noun.head.lower_ == "on":
+        return True  # "on a phone next to a man"
+    held = category in ("food_kitchen", "devices_leisure") and noun.dep_ == "dobj"
+    return held and token.lower_ != "on"
+
+
+def _put_object(token: Word, above: Word, second: NamedThing) -> Word | None:
     """The object of a verb, where a phrase says where it is put, or with what it comes."""
     verb = above
     if above.lower_ == "top":
@@ -308,8 +323,8 @@ def _put(token: Word, above: Word, second: NamedThing) -> Word | None:
     return next((t for t in verb.rights if t.dep_ == "dobj" and t.i < token.i), None)
 
 
-def _mistaken(doc: Sequence[Word], token: Word) -> Word | None:
-    """What a phrase is about if the tagger took a caption's first word for a verb: "engaged couple
+def _mistagged_subject(doc: Sequence[Word], token: Word) -> Word | None:
+    """Subject of a phrase if the tagger took a caption's first word for a verb: "engaged couple
     on a bench", "framed picture above a sofa"."""
     first = token.head
     if first.i == 0 and first.lower_ in DEPICTIONS:

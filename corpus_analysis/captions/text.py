@@ -49,7 +49,7 @@ def hard() -> str:
 
 
 def hard_rows(captions: pa.StringArray) -> pa.BooleanArray:
-    """Which captions match `hard`; null doesn't.
+    """Mask of the captions that match `hard`; null doesn't.
 
     Few hold one of the bytes that such a match begins with, and RE2 sees only these.
     """
@@ -112,7 +112,7 @@ def normalize(caption: str) -> str:
 
 
 def readable(text: str) -> str:
-    """What the parser reads: the text from its start, to which all offsets refer.
+    """Text for the parser: the caption from its start, to which all offsets refer.
 
     Capitals alone would make every word a name, an agency's words would be what a caption is about,
     and what a close-up shows would belong to "up", so that another word of its length stands there.

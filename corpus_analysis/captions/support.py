@@ -1,4 +1,4 @@
-"""What stands on furniture, is beside it, or lies right before where it is."""
+"""Things that others are on, at or beside: furniture, seats, and what stands on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .attachment import (
     is_placing,
     root_of,
 )
-from .names import NamedThing, Names
+from .names import CaptionWords, NamedThing, Names
 from .words import FLYING, SET_BACK, WEARING
 
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
@@ -42,69 +42,66 @@ _INSIDE = frozenset(("it", "inside", "them"))
 """Of what is right before, where a phrase ends so: "a car with a child inside"."""
 
 
-class Seats:
-    """The rules of what is on, at or beside something, for one ontology."""
+class Support:
+    """Rules for what is on, at or beside something, for one ontology."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def beneath(
-        self, doc: Sequence[Word], text: str, token: Word, first: NamedThing
-    ) -> NamedThing | None:
-        """What stands on another, of two phrases with "on": the plate in "it is on a plate on a
-        table"."""
+    def upper(self, doc: CaptionWords, token: Word, first: NamedThing) -> NamedThing | None:
+        """The upper of two supports: the plate in "it is on a plate on a table"."""
         before = doc[token.i - 1]
         if token.lower_ != "on" or first.entity.animate or before.dep_ != "pobj":
             return None
         if before.head.lower_ not in ("on", "in") or before.head.i < first.head.i:
             return None
-        found = self._names.resolve(doc, text, before)
-        return None if found is None or found.entity.animate else found
+        thing = self._names.resolve(doc, before)
+        return None if thing is None or thing.entity.animate else thing
 
-    def seat(
+    def of_subject(
         self,
-        doc: Sequence[Word],
-        text: str,
+        doc: CaptionWords,
         noun: Word,
         first: NamedThing,
         second: NamedThing,
         relation: str,
     ) -> NamedThing | None:
-        """What something is on, right before where that is: the bench in "a man on a bench next to
-        a tree", which is next to the tree as well. What is "with" somebody on it need not be on it,
-        but for what is on a table: "a man at a table with two pizzas".
+        """Support of a subject, right before its place: the bench in "a man on a bench next to a
+        tree", which is next to the tree as well.
+
+        Things "with" somebody are on the support only if it is a table: "a man at a table with two
+        pizzas".
         """
         if noun.dep_ != "pobj" or noun.i <= first.head.i:
             return None
         if relation == "on" and first.entity.animate and noun.head.lower_ in _BESIDE:
-            found = self._names.resolve(doc, text, noun)
-            placed = found is not None and found.entity.category not in _PLACED
-            return found if placed and second.entity.name in SURFACES else None
+            thing = self._names.resolve(doc, noun)
+            placed = thing is not None and thing.entity.category not in _PLACED
+            return thing if placed and second.entity.name in SURFACES else None
         at = _AT_TABLE if relation == "with" else _AT
         if noun.head.lower_ != "on" and noun.head.lower_ not in at:
             return None
-        found = self._names.resolve(doc, text, noun)
-        if found is None:
+        thing = self._names.resolve(doc, noun)
+        if thing is None:
             return None
         if relation == "with" and first.entity.animate:
-            laid = found.entity.name in _LAID and noun.head.lower_ in _AT_TABLE
+            laid = thing.entity.name in _LAID and noun.head.lower_ in _AT_TABLE
             laid = laid and second.entity.category in _ON_TABLES
             words = (*second.head.lefts, *below(second.head))
             own = any(t.lower_ in POSSESSIVES for t in words)  # "with glasses in their hands"
-            return found if laid and not own and not is_set_back(doc, second) else None
-        at_work = noun.head.lower_ == "at" and found.entity.category == "devices_leisure"
-        if second.entity.animate and found.entity.name in _BOARDED:
+            return thing if laid and not own and not is_set_back(doc, second) else None
+        at_work = noun.head.lower_ == "at" and thing.entity.category == "devices_leisure"
+        if second.entity.animate and thing.entity.name in _BOARDED:
             return None  # "sitting on a train next to a woman"
         seats = _SEATS if relation != "on" else _RIDDEN
         lifeless = relation not in ("on", "with") and not (
-            first.entity.animate or found.entity.animate
+            first.entity.animate or thing.entity.animate
         )
-        return found if at_work or lifeless or found.entity.category in seats else None
+        return thing if at_work or lifeless or thing.entity.category in seats else None
 
-    def last(
+    def nearest(
         self,
-        doc: Sequence[Word],
-        text: str,
+        doc: CaptionWords,
         start: Word,
         first: NamedThing,
         second: NamedThing,
@@ -131,13 +128,13 @@ class Seats:
             return None
         if relation == "on" and root_of(noun).head.lower_ == "with":
             return None  # "a cake with candles on a table"
-        found = self._names.resolve(doc, text, noun)
-        if found is None or found.entity.animate or found.head.i in (first.head.i, second.head.i):
+        thing = self._names.resolve(doc, noun)
+        if thing is None or thing.entity.animate or thing.head.i in (first.head.i, second.head.i):
             return None
-        return None if "garment" in found.entity.kinds else found
+        return None if "garment" in thing.entity.kinds else thing
 
-    def furniture(
-        self, doc: Sequence[Word], text: str, token: Word, subject: Word, second: NamedThing
+    def furniture_before(
+        self, doc: CaptionWords, token: Word, subject: Word, second: NamedThing
     ) -> tuple[Word, NamedThing] | None:
         """The furniture right before "with" that a lifeless subject stands on, or is joined to.
 
@@ -149,12 +146,12 @@ class Seats:
             return None
         if is_set_back(doc, second):
             return None
-        found = self._names.resolve(doc, text, before)
-        if found is None or found.entity.animate:
+        thing = self._names.resolve(doc, before)
+        if thing is None or thing.entity.animate:
             return None
         joined = any(one.i == before.i for one in conjuncts(subject))
         joined = joined or is_of_it(second.head, subject, before) or is_beside_it(doc, second.head)
-        return (before, found) if joined or found.entity.category == "furniture" else None
+        return (before, thing) if joined or thing.entity.category == "furniture" else None
 
 
 def place_start(token: Word) -> Word:
@@ -166,10 +163,10 @@ def place_start(token: Word) -> Word:
     return token
 
 
-def is_set_back(doc: Sequence[Word], found: NamedThing) -> bool:
+def is_set_back(doc: Sequence[Word], thing: NamedThing) -> bool:
     """Whether a phrase ends in the background: "with a tower behind them", "with a tower in back",
     "with a girl walking by"."""
-    after = [t.lower_ for t in doc[found.head.i + 1 : found.head.i + 7]]
+    after = [t.lower_ for t in doc[thing.head.i + 1 : thing.head.i + 7]]
     clause = next((at for at, word in enumerate(after) if word in (",", ".", "and")), len(after))
     last = after[clause - 1] if clause else ""
     return not SET_BACK.isdisjoint(after[:clause]) or last in _PASSING or after[:2] == _IN_BACK
