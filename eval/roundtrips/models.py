@@ -22,25 +22,25 @@ from ..questions import read_prompt
 from ..workers.farm import IN_PROCESS, Scale, farm
 from .log import FOLDER, StepLog, TakenStep, step_key
 from .routes import MADE, StepKind
-from .steps import GivenInput, StepResult, StepToTake, TakeSteps, draw_step, take_here
+from .steps import RouteStep, StepInput, StepResult, TakeSteps, draw_step, take_here
 
 SOURCE = f"{FOLDER}/images"
 """Name of the images of steps in the spending log."""
 
 
 @dataclass(frozen=True)
-class OpenStep(StepToTake):
+class OpenStep(RouteStep):
     """A step that can be taken now, and who takes it."""
 
-    member: TripMember
+    model: RouteModel
 
     @property
-    def work(self) -> StepToTake:
+    def work(self) -> RouteStep:
         """For a worker, who has a model of its own."""
-        return StepToTake(self.key, self.step, self.given, self.edit, self.case)
+        return RouteStep(self.key, self.step, self.step_input, self.edit, self.case)
 
 
-class TripMember:
+class RouteModel:
     """One model of a study's round trips, a captioner or a generator; opened when it is needed."""
 
     def __init__(self, value: Any, writes: bool, models: TripModels) -> None:
@@ -71,13 +71,13 @@ class TripMember:
             self._opened = PaidGenerator(made, plan.budget, SOURCE) if paid else made  # type: ignore[arg-type]
         return self._opened
 
-    def key(self, step: StepKind, given: GivenInput, edit: str, seed: int) -> str:
+    def key(self, step: StepKind, step_input: StepInput, edit: str, seed: int) -> str:
         """Of a step; a text does not depend on the seed. What a server says of itself is no part:
         it may be down."""
         known = {n: v for n, v in self.identity(step).items() if not n.startswith(OBSERVED)}
-        return step_key(step, known, given.digest, edit, 0 if self.writes else seed)
+        return step_key(step, known, step_input.digest, edit, 0 if self.writes else seed)
 
-    def take(self, steps: Iterable[StepToTake], scale: Scale = IN_PROCESS) -> Iterator[None]:
+    def take(self, steps: Iterable[RouteStep], scale: Scale = IN_PROCESS) -> Iterator[None]:
         """Takes steps and records each as it is done; one that failed is in `TripModels.failed`.
 
         A model behind a server is asked from here, any other one in the workers of `scale`. Raises
@@ -87,7 +87,7 @@ class TripMember:
         folder = models.log.folder
         if isinstance(opened, PaidGenerator):
             # Recorded by who made it: it is paid, whatever ends the run meanwhile.
-            def draw(one: StepToTake) -> None:
+            def draw(one: RouteStep) -> None:
                 models.keep(one, draw_step(opened, one, folder))
 
             yield from in_threads(draw, steps, models.plan.concurrency)
@@ -123,28 +123,28 @@ class TripModels:
         self.log = StepLog(plan.ledgers.parent, plan.shard) if log is None else log
         self.failed: dict[str, GeneratorError] = {}
         """Steps that failed in this process; they are tried again by the next one."""
-        self.broken: dict[TripMember, CounterpriorError] = {}
+        self.broken: dict[RouteModel, CounterpriorError] = {}
         """Models that this process can't use any more, and why."""
-        self._members: dict[tuple[Any, bool], TripMember] = {}
+        self._by_value: dict[tuple[Any, bool], RouteModel] = {}
         paid = ((one.key, Charge(Decimal(one.usd))) for one in self.log if one.usd)
         plan.budget.restore(SOURCE, paid)
         if plan.shard is None:  # else another process may be waiting for an image
             plan.budget.adopt(SOURCE, lambda call: None)
 
-    def member(self, step: StepKind, value: Any) -> TripMember:
+    def model(self, step: StepKind, value: Any) -> RouteModel:
         """Who takes a kind of step; one model for all trips that name it."""
         writes = MADE[step] == "text"
         key = (value if isinstance(value, str) else id(value), writes)
-        if key not in self._members:
-            self._members[key] = TripMember(value, writes, self)
-        return self._members[key]
+        if key not in self._by_value:
+            self._by_value[key] = RouteModel(value, writes, self)
+        return self._by_value[key]
 
     def release(self) -> None:
         """Frees every model, and the ledgers of those that are paid."""
-        for member in self._members.values():
-            member.release()
+        for model in self._by_value.values():
+            model.release()
 
-    def keep(self, one: StepToTake, result: StepResult) -> None:
+    def keep(self, one: RouteStep, result: StepResult) -> None:
         """Records what became of a step, and notes one that failed."""
         if isinstance(result, TakenStep):
             self.log.add(result)

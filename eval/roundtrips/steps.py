@@ -22,7 +22,7 @@ ONE_IMAGE = (FileNotFoundError, GeneratorError, OSError, ValueError)
 
 
 @dataclass(frozen=True)
-class GivenInput:
+class StepInput:
     """What goes into a step."""
 
     digest: str
@@ -34,13 +34,13 @@ class GivenInput:
 
 
 @dataclass(frozen=True)
-class StepToTake:
+class RouteStep:
     """A step that can be taken now; picklable."""
 
     key: str
     """See `log.step_key`."""
     step: StepKind
-    given: GivenInput
+    step_input: StepInput
     edit: str
     """The instruction of an edit; empty for the other steps."""
     case: Case
@@ -52,10 +52,10 @@ StepResult = TakenStep | GeneratorError
 
 
 def write_steps(
-    captioner: Captioner, steps: Iterable[StepToTake], folder: Path
-) -> Iterator[tuple[StepToTake, StepResult]]:
+    captioner: Captioner, steps: Iterable[RouteStep], folder: Path
+) -> Iterator[tuple[RouteStep, StepResult]]:
     """What a captioner writes in each step, in any order. Raises LoadError."""
-    asked: dict[str, StepToTake] = {}
+    asked: dict[str, RouteStep] = {}
 
     def requests() -> Iterator[CaptionRequest]:
         for one in steps:
@@ -70,11 +70,11 @@ def write_steps(
             yield one, _not_written(caption)
 
 
-def draw_step(generator: Generator, one: StepToTake, folder: Path) -> StepResult:
+def draw_step(generator: Generator, one: RouteStep, folder: Path) -> StepResult:
     """What a generator draws in a step, kept in the folder of steps."""
-    prompt = one.edit if one.step == "retouch" else one.given.text
+    prompt = one.edit if one.step == "retouch" else one.step_input.text
     try:
-        source = one.given.image() if one.given.image is not None else None
+        source = one.step_input.image() if one.step_input.image is not None else None
         request = ImageRequest(prompt, one.case.seed, source=source, case=one.case)
         drawn = draw(generator, request)
     except ONE_IMAGE as error:
@@ -87,8 +87,8 @@ def draw_step(generator: Generator, one: StepToTake, folder: Path) -> StepResult
 
 
 def take_here(
-    model: Any, writes: bool, steps: Iterable[StepToTake], folder: Path
-) -> Iterator[tuple[StepToTake, StepResult]]:
+    model: Any, writes: bool, steps: Iterable[RouteStep], folder: Path
+) -> Iterator[tuple[RouteStep, StepResult]]:
     """What a captioner (`writes`) or a generator makes, one step after the other."""
     if writes:
         yield from write_steps(model, steps, folder)
@@ -120,7 +120,7 @@ class TakeSteps:
         check_same(self.identity, model.identity(), "captioner" if self.writes else "generator")
         return StepWorker(self, model)
 
-    def lost(self, piece: StepToTake, deaths: int) -> StepResult:
+    def lost(self, piece: RouteStep, deaths: int) -> StepResult:
         """A step on which that many workers died."""
         return GeneratorError(f"{deaths} workers died taking it", code="workers-died")
 
@@ -132,7 +132,7 @@ class StepWorker:
         self._task = task
         self._model = model
 
-    def do(self, work: Sequence[Numbered[StepToTake]]) -> Iterator[Numbered[StepResult]]:
+    def do(self, work: Sequence[Numbered[RouteStep]]) -> Iterator[Numbered[StepResult]]:
         numbers = {piece.key: number for number, piece in work}
         pieces = (piece for _, piece in work)
         for piece, result in take_here(self._model, self._task.writes, pieces, self._task.folder):
@@ -142,11 +142,11 @@ class StepWorker:
         return ()
 
 
-def _request(one: StepToTake) -> CaptionRequest:
+def _request(one: RouteStep) -> CaptionRequest:
     prompt = read_prompt(one.step)
-    if one.given.image is not None:
-        return CaptionRequest(one.key, prompt.fill().strip(), one.given.image())
-    asked = prompt.fill(caption=one.given.text, edit=one.edit)
+    if one.step_input.image is not None:
+        return CaptionRequest(one.key, prompt.fill().strip(), one.step_input.image())
+    asked = prompt.fill(caption=one.step_input.text, edit=one.edit)
     return CaptionRequest(one.key, asked.strip(), None)
 
 

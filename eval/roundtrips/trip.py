@@ -15,9 +15,9 @@ from ..core import Case, GeneratedText, GeneratorError, ImageRequest, describe
 from ..judges import Answering
 from ..workers.farm import IN_PROCESS, Scale
 from .log import TakenStep
-from .models import OpenStep, TripMember, TripModels, prefixed
+from .models import OpenStep, RouteModel, TripModels, prefixed
 from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
-from .steps import GivenInput
+from .steps import StepInput
 
 CUT = json.dumps(
     {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
@@ -31,11 +31,11 @@ class RoundTrip:
         """steps: kind -> spec of who takes it, the captioner and the generator in their order, and
         after them the editors."""
         self.start = start
-        self.members = {step: models.member(step, value) for step, value in steps.items()}
+        self.model_of = {step: models.model(step, value) for step, value in steps.items()}
         self._models = models
 
     def identity(self) -> dict[str, str]:
-        known = {step: member.identity(step) for step, member in self.members.items()}
+        known = {step: model.identity(step) for step, model in self.model_of.items()}
         named = [describe(found) for step, found in known.items() if step not in EDITS]
         parts = (prefixed(step, found) for step, found in known.items())
         about = {"kind": TRIP, "name": trip_name(self.start, named), "start": self.start}
@@ -44,8 +44,8 @@ class RoundTrip:
     def check_answering(self) -> None:
         """Raises BackendError for a captioner that would not answer, UnpricedError under a cap, and
         what opening a model raises."""
-        for member in self.members.values():
-            if isinstance(opened := member.open(), Answering):
+        for model in self.model_of.values():
+            if isinstance(opened := model.open(), Answering):
                 opened.check()
 
     def generate(self, request: ImageRequest) -> Image.Image | GeneratedText:
@@ -60,67 +60,67 @@ class RoundTrip:
         while isinstance(place := self.place(case, lambda: source), OpenStep):  # type: ignore[arg-type,return-value]
             if place.key in self._models.failed:
                 raise self._models.failed[place.key]
-            if place.member in self._models.broken:
-                raise self._models.broken[place.member]
-            for _ in place.member.take([place]):
+            if place.model in self._models.broken:
+                raise self._models.broken[place.model]
+            for _ in place.model.take([place]):
                 pass
         if place.refused is not None:
             raise GeneratorError(place.refused.message, "refused", code="declined")
-        if place.given.image is None:
-            return GeneratedText(place.given.text, CUT if place.cut else "")
-        return place.given.image()
+        if place.step_input.image is None:
+            return GeneratedText(place.step_input.text, CUT if place.cut else "")
+        return place.step_input.image()
 
-    def place(self, case: Case, source: Callable[[], Image.Image]) -> OpenStep | Arrived:
+    def place(self, case: Case, source: Callable[[], Image.Image]) -> OpenStep | RouteEnd:
         """How far a case is: the step that is to be taken next, or where its route has ended.
 
         source: reads the row's image.
         """
         route, _ = route_of(case.variant)
-        given = GivenInput(case.source.rpartition("/")[2].removesuffix(".png"), image=source)
+        step_input = StepInput(case.source.rpartition("/")[2].removesuffix(".png"), image=source)
         if self.start == "text":
-            given = text_input(case.fields["caption"])
+            step_input = text_input(case.fields["caption"])
         cut = False
         for step in route.steps:
-            open_step = self._step(step, given, case)
+            open_step = self._step(step, step_input, case)
             taken = self._models.log.find(open_step.key)
             if taken is None:
                 return open_step
             if taken.status == "refused":
-                return Arrived(given, cut, taken)
+                return RouteEnd(step_input, cut, taken)
             cut = cut or taken.cut
-            given = self._output(taken)
-        return Arrived(given, cut)
+            step_input = self._output(taken)
+        return RouteEnd(step_input, cut)
 
     def left(self, case: Case, source: Callable[[], Image.Image]) -> Iterator[OpenStep]:
         """Every step of a case that nobody took yet, as if each made something that no other does:
         a later one is given the key of the one before it, and no text."""
         place = self.place(case, source)
-        if isinstance(place, Arrived):
+        if isinstance(place, RouteEnd):
             return
         yield place
         steps = route_of(case.variant)[0].steps
         for step in steps[steps.index(place.step) + 1 :]:
             shown = source if MADE[place.step] == "image" else None
-            place = self._step(step, GivenInput(place.key, image=shown), case)
+            place = self._step(step, StepInput(place.key, image=shown), case)
             yield place
 
-    def _step(self, step: StepKind, given: GivenInput, case: Case) -> OpenStep:
+    def _step(self, step: StepKind, step_input: StepInput, case: Case) -> OpenStep:
         number = route_of(case.variant)[1]
         edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
-        member = self.members[step]
-        key = member.key(step, given, edit, case.seed)
-        return OpenStep(key, step, given, edit, case, member=member)
+        model = self.model_of[step]
+        key = model.key(step, step_input, edit, case.seed)
+        return OpenStep(key, step, step_input, edit, case, model=model)
 
-    def _output(self, taken: TakenStep) -> GivenInput:
+    def _output(self, taken: TakenStep) -> StepInput:
         if taken.text:
             return text_input(taken.text)
-        return GivenInput(taken.sha256, image=self._models.log.image(taken))
+        return StepInput(taken.sha256, image=self._models.log.image(taken))
 
 
-class Arrived(NamedTuple):
+class RouteEnd(NamedTuple):
     """The end of a route."""
 
-    given: GivenInput
+    step_input: StepInput
     """What was made."""
     cut: bool
     """Whether a text on the way was cut."""
@@ -138,9 +138,9 @@ class TripCase(NamedTuple):
     """Reads the row's image, RGB."""
 
 
-def text_input(text: str) -> GivenInput:
+def text_input(text: str) -> StepInput:
     """A text as an input of a step."""
-    return GivenInput(TakenStep("", "", text=text).digest, text=text)
+    return StepInput(TakenStep("", "", text=text).digest, text=text)
 
 
 def take_steps(
@@ -157,29 +157,29 @@ def take_steps(
     """
     done = 0
     while True:
-        ready: dict[TripMember, dict[str, OpenStep]] = {}
+        ready: dict[RouteModel, dict[str, OpenStep]] = {}
         for one in wanted():
             place = _place(one)
             if not isinstance(place, OpenStep) or place.key in models.failed:
                 continue
-            if place.member not in models.broken:
-                ready.setdefault(place.member, {})[place.key] = place
+            if place.model not in models.broken:
+                ready.setdefault(place.model, {})[place.key] = place
         if not ready:
             return
         total = done + sum(map(len, ready.values()))
-        for member, steps in ready.items():
+        for model, steps in ready.items():
             try:
-                for _ in member.take(steps.values(), scale):
+                for _ in model.take(steps.values(), scale):
                     done += 1
                     progress("steps", done, total)
             except BudgetError:
                 raise
             except CounterpriorError as error:  # said for each run of it
-                models.broken[member] = error
-            member.release()
+                models.broken[model] = error
+            model.release()
 
 
-def _place(one: TripCase) -> OpenStep | Arrived | None:
+def _place(one: TripCase) -> OpenStep | RouteEnd | None:
     """None where a model can't be opened: the run that needs it says so."""
     try:
         return one.trip.place(one.case, one.source)

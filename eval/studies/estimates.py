@@ -85,23 +85,23 @@ def of_step(budget: Budget, one: OpenStep) -> CallEstimate:
 
     Raises what opening its model raises.
     """
-    model, identity = one.member.open(), one.member.identity(one.step)
+    model, identity = one.model.open(), one.model.identity(one.step)
     if isinstance(model, PaidGenerator):
         price = budget.prices.image(identity)
         if price is None:
             return UNKNOWN
         usd = price.edit if one.step == "retouch" else price.image
         return CallEstimate.of(usd, usd)
-    if not one.member.writes or identity["kind"] not in PAID_CAPTIONERS:
+    if not one.model.writes or identity["kind"] not in PAID_CAPTIONERS:
         return FREE
-    shown = one.given.image is not None
-    told = {} if shown else {"caption": one.given.text, "edit": one.edit}
+    shown = one.step_input.image is not None
+    told = {} if shown else {"caption": one.step_input.text, "edit": one.edit}
     return _of_call(
         budget,
         identity,
         prompt=read_prompt(one.step).fill(**told),
         images=int(shown),
-        texts=not shown and not one.given.text,
+        texts=not shown and not one.step_input.text,
         answer=CAPTION_TOKENS,
     )
 
