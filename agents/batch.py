@@ -68,14 +68,14 @@ def prefetch(
         if ledger.find(name, identity, request) is None
     }
     sent: set[str] = set()
-    for batch, names in ledger.batches().items():
-        if covered := {custom_id(name) for name in names} & set(open_calls):
+    for batch, call_ids in ledger.batches().items():
+        if covered := {custom_id(name) for name in call_ids} & set(open_calls):
             sent |= covered
             _collect(backend, batch, ledger, budget, {c: open_calls[c] for c in covered})
-    left = [c for c in open_calls if c not in sent]
-    for start in range(0, len(left), MOST):
-        part = {c: open_calls[c] for c in left[start : start + MOST]}
-        _send(backend, ledger, budget, part)
+    unanswered = [c for c in open_calls if c not in sent]
+    for start in range(0, len(unanswered), MOST):
+        chunk = {c: open_calls[c] for c in unanswered[start : start + MOST]}
+        _send(backend, ledger, budget, chunk)
     return sum(name in ledger for name, _ in open_calls.values())
 
 
@@ -123,8 +123,8 @@ def _collect(
         usd = budget.settle([sent[name]] if name in sent else [], source, cost)
         budget.count(Spending(calls=1, usd=usd))
     # What a batch that has ended leaves without an answer was not done.
-    left = [sent[name] for name, _ in calls.values() if name not in ledger and name in sent]
-    budget.release(left)
+    unanswered = [sent[name] for name, _ in calls.values() if name not in ledger and name in sent]
+    budget.release(unanswered)
 
 
 def custom_id(call_id: str) -> str:

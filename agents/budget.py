@@ -1,4 +1,4 @@
-"""What calls cost, and one cap over everything that a run pays for.
+"""Prices of calls, and one cap over everything that a run pays for.
 
 Before an attempt, its worst case is set aside: every byte of the prompt as one token, and
 `max_tokens` of answer. What doesn't fit below the cap is never tried. When an answer is there, its
@@ -53,7 +53,7 @@ class Price:
     """Answer."""
 
     def of(self, usage: Usage) -> Decimal:
-        """What the tokens cost, US dollars."""
+        """Returns the cost of the tokens, US dollars."""
         return (self.input * usage.input_tokens + self.output * usage.output_tokens) / MILLION
 
 
@@ -76,7 +76,7 @@ class PriceTable:
     """Prices: the user's own first, then those that `genai-prices` ships."""
 
     own: Mapping[str, Price | ImagePrice]
-    """By `kind:model`, e.g. `openai:my-model`."""
+    """Prices by `kind:model`, e.g. `openai:my-model`."""
 
     @classmethod
     def read(cls, path: Path | None) -> PriceTable:
@@ -98,14 +98,14 @@ class PriceTable:
         return cls({str(model): _price(path, model, entry) for model, entry in data.items()})
 
     def cost(self, identity: Mapping[str, str], usage: Usage) -> Decimal | None:
-        """What a call costs, or None if the model's price isn't known."""
-        own = self.own.get(_model(identity))
-        return own.of(usage) if isinstance(own, Price) else _shipped_cost(identity, usage)
+        """Returns the cost of a call; None if the model's price is unknown."""
+        price = self.own.get(_model(identity))
+        return price.of(usage) if isinstance(price, Price) else _shipped_cost(identity, usage)
 
     def image(self, identity: Mapping[str, str]) -> ImagePrice | None:
-        """What an image costs, or None if the user's table doesn't list the model."""
-        own = self.own.get(_model(identity))
-        return own if isinstance(own, ImagePrice) else None
+        """Returns the price of an image; None if the user's table doesn't list the model."""
+        price = self.own.get(_model(identity))
+        return price if isinstance(price, ImagePrice) else None
 
     def of(self, charge: Charge) -> Decimal | None:
         """A charge in US dollars, or None if its price isn't known."""
@@ -119,10 +119,10 @@ class PriceTable:
 
 def _price(path: Path, model: object, entry: Any) -> Price | ImagePrice:
     kind = ImagePrice if str(model).partition(":")[0] in PRICED_BY_IMAGE else Price
-    names = [field.name for field in fields(kind)]
-    if not isinstance(entry, dict) or set(entry) != set(names):
+    keys = [field.name for field in fields(kind)]
+    if not isinstance(entry, dict) or set(entry) != set(keys):
         raise DataError(
-            f"{path}, {model}: give exactly `{names[0]}` and `{names[1]}`", code="missing-field"
+            f"{path}, {model}: give exactly `{keys[0]}` and `{keys[1]}`", code="missing-field"
         )
     values = {}
     for field, value in entry.items():
@@ -152,17 +152,17 @@ def _shipped_cost(identity: Mapping[str, str], usage: Usage) -> Decimal | None:
         cache_write_tokens=usage.cache_write_tokens,
     )
     try:
-        found = genai_prices.calc_price(
+        price = genai_prices.calc_price(
             tokens, model_ref=identity["model"], provider_id=identity["provider"]
         )
     except LookupError:
         return None
-    return found.total_price
+    return price.total_price
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What the calls of a run came to; two of them add up.
+    """Cost of the calls of a run; two of them add up.
 
     >>> str(Spending(calls=2, usd=Decimal("0.5")) + Spending(calls=1, retries=1))
     '0.5000 USD, 3 calls, 0 replayed, 1 retries, 0 refused, 0 invalid, 0 errors'
@@ -231,17 +231,17 @@ class Budget:
 
     @property
     def spent(self) -> Decimal:
-        """What was spent, US dollars; lost attempts, and what other processes have under way, at
+        """Total spent, US dollars; lost attempts, and what other processes have under way, at
         their worst case."""
         if not self.log.exists:
             return Decimal(0)
         with self.log.turn():
             return self.log.total - sum(self._under_way.values())
 
-    def count(self, more: Spending) -> None:
+    def count(self, spending: Spending) -> None:
         """Adds to `spending`, the summary for people; `spent`, which the cap bounds, is apart."""
         with self._lock:
-            self.spending += more
+            self.spending += spending
 
     def restore(self, source: str, recorded: Iterable[tuple[str, Charge]]) -> None:
         """Makes sure that what a ledger or a log of images recorded as paid is counted.
@@ -256,8 +256,8 @@ class Budget:
         with self.log.turn():
             # A call that another process has just recorded is still open here: it will close it.
             waiting = {intent.call for intent in self.log.open.values() if intent.source == source}
-            known = self.log.recorded.get(source, Decimal(0))
-            missing = sum((usd for call, usd in costs if call not in waiting), -known)
+            counted = self.log.recorded.get(source, Decimal(0))
+            missing = sum((usd for call, usd in costs if call not in waiting), -counted)
             if missing > LEAST:
                 self.log.find(source, missing)
 
@@ -269,19 +269,19 @@ class Budget:
         if not self.log.exists:
             return
         with self.log.turn():
-            left = [
+            unclosed = [
                 intent
                 for intent in self.log.open.values()
                 if intent.source == source
                 and intent.id not in self._under_way
                 and intent.id not in self.log.lost
             ]
-            last = {intent.call: intent for intent in left}  # another followed those before it
-            for intent in left:
+            last = {intent.call: intent for intent in unclosed}  # another followed those before it
+            for intent in unclosed:
                 cost = find(intent.call) if last[intent.call] is intent else None
                 if cost is not None:
                     self.log.close([intent.id], source, cost, recorded=True)
-            if dead := [intent.id for intent in left if intent.id in self.log.open]:
+            if dead := [intent.id for intent in unclosed if intent.id in self.log.open]:
                 self.log.lose(dead)
 
     def reserve(
@@ -295,11 +295,11 @@ class Budget:
         worst = self.worst_case(identity, request)
         return self.hold(worst, f"call of {request.role}", source, call=call)
 
-    def hold(self, worst: Charge, what: str, source: str = "", *, call: str = "") -> Hold:
+    def hold(self, worst: Charge, purpose: str, source: str = "", *, call: str = "") -> Hold:
         """The same for anything else that is paid."""
         usd = self._usd(worst)
         with self.log.turn():
-            self._check(usd, what)
+            self._check(usd, purpose)
             intent = self.log.intend(source, call, worst)
             self._under_way[intent.id] = usd
         return Hold(intent.id, usd)
@@ -312,7 +312,7 @@ class Budget:
                 self._check(usd, f"call of {request.role}")
 
     def sent(self, source: str) -> dict[str, Hold]:
-        """What is set aside for calls of a ledger, by call, also by processes before this one."""
+        """Returns the amounts set aside for calls of a ledger, also by earlier processes."""
         if not self.log.exists:
             return {}
         with self.log.turn():
@@ -351,7 +351,7 @@ class Budget:
                 self.log.lose([hold.intent for hold in holds])
 
     def price(self, identity: Mapping[str, str], usage: Usage | None, worst: Charge) -> Charge:
-        """What an answered call costs; its worst case where the server did not report usage."""
+        """Returns the cost of an answered call; its worst case if the server reported no usage."""
         if usage is None:
             return worst
         usd = self.prices.cost(identity, usage)
@@ -363,10 +363,10 @@ class Budget:
         plain = Usage(tokens, request.max_tokens)
         cached = replace(plain, cache_write_tokens=tokens)
         costs = [self.prices.cost(identity, usage) for usage in (plain, cached)]
-        known = [cost for cost in costs if cost is not None]
-        return Charge(max(known)) if len(known) == 2 else Charge(None, dict(identity), cached)
+        prices = [cost for cost in costs if cost is not None]
+        return Charge(max(prices)) if len(prices) == 2 else Charge(None, dict(identity), cached)
 
-    def _check(self, usd: Decimal, what: str) -> None:
+    def _check(self, usd: Decimal, purpose: str) -> None:
         """In a turn: raises BudgetError where an amount doesn't fit."""
         if self.max_usd is None or self.log.total + usd <= self.max_usd:
             return
@@ -378,7 +378,7 @@ class Budget:
             else ""
         )
         raise BudgetError(
-            f"the next {what} may cost {usd:.4f} USD; with {self.log.total - under_way:.4f} USD "
+            f"the next {purpose} may cost {usd:.4f} USD; with {self.log.total - under_way:.4f} USD "
             f"spent{unsettled} and {under_way:.4f} USD under way, that exceeds the cap of "
             f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd",
             code="over-budget",
@@ -401,10 +401,10 @@ def _image_tokens(model: str) -> int:
 def prompt_bound(request: ChatRequest, image_tokens: int = IMAGE_TOKENS) -> int:
     """More tokens than the prompt can have: a token holds at least one byte."""
     spec = request.spec()
-    texts = [request.system, *(part for part in request.user if isinstance(part, str))]
+    texts = [request.system, *(content for content in request.user if isinstance(content, str))]
     texts += [str(spec["schema"])] if spec["schema"] else []
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
-    images = sum(isinstance(part, ImagePart) for part in request.user)
+    images = sum(isinstance(content, ImagePart) for content in request.user)
     return size + image_tokens * images + FRAME_TOKENS
 
 

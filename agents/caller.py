@@ -44,7 +44,7 @@ class Call(Generic[T]):
     id: str
     """Logical id, unique in its ledger; the attempt is appended to it."""
     request: ChatRequest
-    """What is asked."""
+    """The request."""
     validate: Callable[[str], T]
     """Turns the answer's text into a value, or raises ValueError saying what is wrong with it."""
 
@@ -56,7 +56,7 @@ class Answer(Generic[T]):
     status: Status
     """Whether there is a value, and otherwise why not."""
     value: T | None
-    """What the validator returned; None unless `ok`."""
+    """Value returned by the validator; None unless `ok`."""
     completion: Completion | None
     """The last attempt; None if the server could not be reached."""
     calls: tuple[str, ...]
@@ -113,11 +113,11 @@ class Caller:
         self, call_id: str, request: ChatRequest, validate: Callable[[str], T]
     ) -> Answer[T]:
         calls: list[str] = []
-        asked = request
+        attempted = request
         for attempt in range(ATTEMPTS):
             calls.append(f"{call_id}/attempt{attempt}")
             try:
-                completion = self._complete(calls[-1], asked)
+                completion = self._complete(calls[-1], attempted)
             except BackendError as error:
                 if self.settings.stop_on_outage:
                     raise
@@ -129,7 +129,7 @@ class Caller:
                 return Answer("ok", validate(completion.text), completion, tuple(calls))
             except (ValueError, OverflowError, RecursionError) as error:
                 problem = str(error)
-            asked = again(request, completion.text, problem)
+            attempted = again(request, completion.text, problem)
         return Answer("invalid", None, completion, tuple(calls), problem)
 
     def call_many(
@@ -227,8 +227,8 @@ def again(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
 
 
 def _unique(calls: Sequence[Call[T]]) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for call in calls:
-        if call.id in seen:
+        if call.id in ids:
             raise ValueError(f"two calls have the id {call.id}")
-        seen.add(call.id)
+        ids.add(call.id)

@@ -1,4 +1,4 @@
-"""What is asked of a model and what comes back: one request, one completion, no conversation.
+"""Requests to models and their completions: one request, one completion, no conversation.
 
 Every role of every loop and every judge that is a language model uses these types, so that ledger,
 budget and backends handle one shape.
@@ -58,7 +58,7 @@ class ChatRequest:
     """The whole input of a call."""
 
     role: str
-    """Who asks (`scout`, `judge`, ...); used in the accounts, not sent."""
+    """Role that asks (`scout`, `judge`, ...); used in the accounts, not sent."""
     system: str
     """The standing instructions."""
     user: tuple[str | ImagePart, ...]
@@ -77,7 +77,7 @@ class ChatRequest:
         return {
             "role": self.role,
             "system": self.system,
-            "user": [_part_spec(part) for part in self.user],
+            "user": [_part_spec(content) for content in self.user],
             "max_tokens": self.max_tokens,
             "schema": {"name": self.schema.name, "body": self.schema.body} if self.schema else None,
             "top_logprobs": self.top_logprobs,
@@ -85,10 +85,10 @@ class ChatRequest:
         }
 
 
-def _part_spec(part: str | ImagePart) -> Any:
-    if isinstance(part, str):
-        return part
-    return {"image": hashlib.sha256(part.data).hexdigest(), "media_type": part.media_type}
+def _part_spec(content: str | ImagePart) -> Any:
+    if isinstance(content, str):
+        return content
+    return {"image": hashlib.sha256(content.data).hexdigest(), "media_type": content.media_type}
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,14 @@ class Usage:
     output_tokens: int
     """All that was generated, including hidden reasoning."""
     cache_read_tokens: int = 0
-    """Of the input: read from the provider's cache."""
+    """Input tokens read from the provider's cache."""
     cache_write_tokens: int = 0
-    """Of the input: written to it."""
+    """Input tokens written to the provider's cache."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What came back from one call."""
+    """Response to one call."""
 
     outcome: CallOutcome
     """How it ended."""
@@ -128,7 +128,7 @@ _THOUGHT = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think).)*?</think(?:ing)?>
 
 
 def without_thoughts(text: str) -> str:
-    """What a model wrote after its thoughts, stripped.
+    """Returns a model's text after its thoughts, stripped.
 
     >>> without_thoughts("<think>A dog?</think>\\n<think>No.</think> A cat.\\n")
     'A cat.'
@@ -180,6 +180,6 @@ class ChatBackend(Protocol):
         ...
 
     def identity(self) -> dict[str, str]:
-        """What answers: `kind`, `model`, `provider`, for another server than the vendor's `server`,
+        """Returns the answerer: `kind`, `model`, `provider`, `server` if it is not the vendor's,
         and settings; part of every call's specification."""
         ...

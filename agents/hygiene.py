@@ -1,4 +1,4 @@
-"""Which texts of a model may go into another role's prompt and into a bank.
+"""Checks of texts that models write before they enter another role's prompt or a bank.
 
 A bank's texts become prompts, YAML, cards and web pages, and the next role reads a proposal. So a
 text must be one line of plain characters without anything that reads as an instruction or markup.
@@ -34,7 +34,7 @@ _MARKUP = re.compile(
 
 
 def text_fault(text: str, limit: int, *, latin: bool = True) -> str | None:
-    """What is wrong with a text that may have `limit` characters, or None.
+    """Returns the fault of a text that may have `limit` characters, or None.
 
     No word may mix scripts. With `latin`, only letters of Latin and East Asian scripts and
     `SYMBOLS` are allowed, since other scripts have look-alikes.
@@ -54,15 +54,15 @@ def text_fault(text: str, limit: int, *, latin: bool = True) -> str | None:
     for word in text.split():
         if (strange := _strange_letter(word, latin)) is not None:
             return f"holds {strange!r} ({unicodedata.name(strange, 'unnamed')})"
-    if (found := _INSTRUCTION.search(text) or _MARKUP.search(text)) is not None:
-        return f"reads as an instruction or markup: {found.group(0)!r}"
+    if (match := _INSTRUCTION.search(text) or _MARKUP.search(text)) is not None:
+        return f"reads as an instruction or markup: {match.group(0)!r}"
     return None
 
 
 def one_line(text: str, limit: int) -> str:
     """The text as one line of at most `limit` plain characters, to quote one model to another."""
-    kept = "".join(c if _plain(c) else " " for c in text)
-    line = " ".join(kept.split())
+    plain = "".join(c if _plain(c) else " " for c in text)
+    line = " ".join(plain.split())
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
@@ -76,9 +76,9 @@ def skeleton(text: str) -> str:
     letters = "".join(c for c in folded if not unicodedata.combining(c))
     words = re.findall(r"[^\W_]+|[^\s\w]", letters)
     # Only the first word can be an article: "A" in "the A key" is none.
-    kept = words[1:] if words[:1] and words[0] in _ARTICLES else words
+    without_article = words[1:] if words[:1] and words[0] in _ARTICLES else words
     # A key or sign may be named by a mark alone.
-    return " ".join([w for w in kept if w[0].isalnum()] or kept)
+    return " ".join([w for w in without_article if w[0].isalnum()] or without_article)
 
 
 _ARTICLES = {"a", "an", "the"}
@@ -98,10 +98,10 @@ def _plain(character: str) -> bool:
 
 def _strange_letter(word: str, latin: bool) -> str | None:
     letters = [c for c in word if c.isalpha() and c not in SYMBOLS]
-    others = [c for c in letters if not _is_latin(c)]
-    if others and len(others) < len(letters):
-        return others[0]
-    return next((c for c in others if latin and not _is_distinct(c)), None)
+    foreign = [c for c in letters if not _is_latin(c)]
+    if foreign and len(foreign) < len(letters):
+        return foreign[0]
+    return next((c for c in foreign if latin and not _is_distinct(c)), None)
 
 
 def _is_distinct(letter: str) -> bool:

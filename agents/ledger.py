@@ -52,18 +52,18 @@ class CallRecord:
     spec: str
     """SHA-256 of identity and request."""
     identity: Mapping[str, str]
-    """What answered."""
+    """Identity of the answerer."""
     role: str
-    """Who asked."""
+    """Role that asked."""
     completion: Completion
-    """What came back."""
+    """The response."""
     usd: str | None
     """Its price in US dollars as a decimal; None where none is known. Attempts that were lost
     before it are in the spending log."""
 
     @property
     def cost(self) -> Charge:
-        """What it cost, as the spending log counts it."""
+        """Cost, as the spending log counts it."""
         if self.usd is not None:
             return Charge(Decimal(self.usd))
         return Charge(None, self.identity, self.completion.usage or Usage(0, 0))
@@ -96,8 +96,8 @@ class Ledger:
         self._others: list[Ledger] = []
         try:
             self._end = self._load()
-            for other in others:
-                self._others.append(Ledger(other, read_only=True))
+            for elder in others:
+                self._others.append(Ledger(elder, read_only=True))
         except BaseException:
             for opened in self._others:
                 opened.close()
@@ -119,12 +119,12 @@ class Ledger:
         return len(self._places)
 
     def __contains__(self, call_id: str) -> bool:
-        return call_id in self._places or any(call_id in other for other in self._others)
+        return call_id in self._places or any(call_id in elder for elder in self._others)
 
     def close(self) -> None:
         """Closes the file and lets another process use it."""
-        for other in self._others:
-            other.close()
+        for elder in self._others:
+            elder.close()
         self._reader.close()
         if self._file is not None:
             self._file.close()
@@ -194,7 +194,7 @@ class Ledger:
             ) from None
 
     def cost_of(self, call_id: str) -> Charge | None:
-        """What a call of this file cost; None for one that it doesn't hold."""
+        """Returns the cost of a call of this file; None if the file lacks it."""
         return self.record(call_id).cost if call_id in self._places else None
 
     def _holder(self, call_id: str) -> Ledger | None:
@@ -254,8 +254,8 @@ class Ledger:
 
     def identities(self, role: str | None = None) -> list[dict[str, str]]:
         """The models that answered `role`, or anybody, each once."""
-        found = {_dump(r.identity) for r in self.records() if role in (None, r.role)}
-        return [json.loads(identity) for identity in sorted(found)]
+        identities = {_dump(r.identity) for r in self.records() if role in (None, r.role)}
+        return [json.loads(identity) for identity in sorted(identities)]
 
     def canonical_lines(self) -> Iterator[str]:
         """The ledger in its published form: runs, texts, calls, each sorted.
@@ -342,14 +342,16 @@ class Ledger:
         after = {"identity": dict(identity), "request": request.spec()}
         return self._changed(f"call {line['id']}", before, after)
 
-    def _changed(self, what: str, before: Any, after: Any) -> str:
+    def _changed(self, subject: str, before: Any, after: Any) -> str:
         lines = (_readable(before), _readable(after))
         diff = list(difflib.unified_diff(*lines, "recorded", "asked now", n=1, lineterm=""))
-        more = len(diff) - DIFF_LINES
-        shown = "\n".join(diff[:DIFF_LINES] + ([f"... {more} more lines"] if more > 0 else []))
+        hidden = len(diff) - DIFF_LINES
+        excerpt = "\n".join(
+            diff[:DIFF_LINES] + ([f"... {hidden} more lines"] if hidden > 0 else [])
+        )
         return (
-            f"{self.path}: {what} was recorded with another specification. Undo the change, or "
-            f"start a new ledger and pay again:\n{shown}"
+            f"{self.path}: {subject} was recorded with another specification. Undo the change, or "
+            f"start a new ledger and pay again:\n{excerpt}"
         )
 
 

@@ -45,19 +45,19 @@ class PairIndex:
     def discard(self, pair: KnownPair) -> None:
         """Forgets the pair with this id."""
         group = self._known.get(_names(pair), [])
-        group[:] = [(known, words) for known, words in group if known.id != pair.id]
+        group[:] = [(member, words) for member, words in group if member.id != pair.id]
 
     def fault(self, pair: KnownPair) -> str | None:
         """Why the pair can't be added, or None."""
         if len(_names(pair)) < 2:
             return "left and right are the same thing"
         words = frozenset(skeleton(pair.context).split())
-        for known, others in self._known.get(_names(pair), []):
-            shared = len(words & others) / max(len(words | others), 1)
-            twins = pair.frame and known.frame and pair.frame != known.frame
+        for member, member_words in self._known.get(_names(pair), []):
+            shared = len(words & member_words) / max(len(words | member_words), 1)
+            twins = pair.frame and member.frame and pair.frame != member.frame
             if shared >= SAME_CONTEXT and not twins:
-                swapped = skeleton(known.left) != skeleton(pair.left)
-                return f"{'contradicts' if swapped else 'repeats'} {known.id}"
+                swapped = skeleton(member.left) != skeleton(pair.left)
+                return f"{'contradicts' if swapped else 'repeats'} {member.id}"
         return None
 
 

@@ -23,8 +23,13 @@ def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: P
         caller = opened.author(EXTRACTOR.name)
         results = extract(caller, read_prompts(prompts), progress)
     write_whole(out, "".join(_line(result) for result in results))
-    found = agreement(results)
-    return json.dumps({**asdict(found), "f1": None if found.f1 is None else round(found.f1, 3)})
+    agreement_result = agreement(results)
+    return json.dumps(
+        {
+            **asdict(agreement_result),
+            "f1": None if agreement_result.f1 is None else round(agreement_result.f1, 3),
+        }
+    )
 
 
 def read_prompts(path: Path) -> list[tuple[str, str]]:

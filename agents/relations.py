@@ -90,23 +90,23 @@ def extract_by_rules(prompt: str) -> list[StatedRelation]:
     >>> [r.normal() for r in extract_by_rules("A photo of a cat to the left of a red dog.")]
     [('cat', 'left', 'red dog')]
     """
-    found: list[StatedRelation] = []
+    relations: list[StatedRelation] = []
     for clause in _CLAUSE.split(_LEAD.sub("", prompt.strip())):
-        parts = list(_CONNECTOR.finditer(clause))
+        connectors = list(_CONNECTOR.finditer(clause))
         start = 0
         # In a chain ("A above B behind C") the object of one relation is the subject of the next.
         subject = ""
-        for place, connector in enumerate(parts):
-            end = parts[place + 1].start() if place + 1 < len(parts) else len(clause)
+        for place, connector in enumerate(connectors):
+            end = connectors[place + 1].start() if place + 1 < len(connectors) else len(clause)
             before = _noun(clause[start : connector.start()]) or subject
             after = _noun(clause[connector.end() : end])
-            if not before and found:
-                before = found[-1].first
+            if not before and relations:
+                before = relations[-1].first
             if before and after:
                 direction: Direction = connector.lastgroup  # type: ignore[assignment]
-                found.append(StatedRelation(first=before, relation=direction, second=after))
+                relations.append(StatedRelation(first=before, relation=direction, second=after))
             subject, start = after, end
-    return found
+    return relations
 
 
 def _noun(text: str) -> str:
@@ -127,9 +127,9 @@ class Extracted:
     prompt: str
     """The prompt."""
     by_rules: tuple[StatedRelation, ...]
-    """What the rules found."""
+    """Relations found by the rules."""
     by_model: tuple[StatedRelation, ...] | None
-    """What the model found; None if it gave no usable answer."""
+    """Relations found by the model; None without a usable answer."""
     problem: str
     """Why the model gave no usable answer; empty if it gave one."""
 
@@ -160,7 +160,7 @@ def extract(
 
 @dataclass(frozen=True)
 class ExtractionAgreement:
-    """How far rules and model agree, over prompts that both have read."""
+    """Agreement of rules and model over the prompts that both have read."""
 
     prompts: int
     """Prompts compared."""

@@ -77,8 +77,8 @@ class RetryPolicy:
                         raise UnreadableAnswerError(
                             str(error), lost_attempts=lost, code="bad-answer"
                         ) from None
-                asked = error.retry_after or 0.0
-                if number == self.attempts or asked > self.longest_asked:
+                requested = error.retry_after or 0.0
+                if number == self.attempts or requested > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""
                     gave_up = f"gave up after {number} attempts: {error}{bill}"
                     raise BackendError(
@@ -86,7 +86,7 @@ class RetryPolicy:
                     ) from None
                 if error.billed:
                     permit()
-                _sleep(max(asked, self._backoff(number)))
+                _sleep(max(requested, self._backoff(number)))
         raise ValueError("a retry policy needs at least one attempt")
 
     def _backoff(self, number: int) -> float:

@@ -52,7 +52,7 @@ class Role(Generic[A]):
         return JsonSchema(self.name.replace("/", "_"), body)
 
     def request(self, *user: str | ImagePart) -> ChatRequest:
-        """What is sent when the role is given these texts and images."""
+        """Returns the request of the role for these texts and images."""
         return ChatRequest(self.name, self.system, user, self.max_tokens, self.schema)
 
     @property
@@ -72,29 +72,31 @@ class Role(Generic[A]):
 
 def unfenced(text: str) -> str:
     """The text without a Markdown fence around all of it, which some models add."""
-    found = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", text, re.DOTALL)
-    return found.group(1) if found else text
+    fence = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n?```\s*", text, re.DOTALL)
+    return fence.group(1) if fence else text
 
 
 def _reasons(error: ValidationError) -> str:
-    found = [f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}" for e in error.errors()]
-    more = [f"and {len(found) - PROBLEMS} more"] if len(found) > PROBLEMS else []
-    return "; ".join(found[:PROBLEMS] + more)
+    reasons = [f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}" for e in error.errors()]
+    rest = [f"and {len(reasons) - PROBLEMS} more"] if len(reasons) > PROBLEMS else []
+    return "; ".join(reasons[:PROBLEMS] + rest)
 
 
 def describe_prompts() -> str:
     """Every prompt file with its version and SHA-256, as `author --show-prompts` prints them."""
     versions = read_versions()
-    parts = []
+    sections = []
     for path in sorted(PROMPTS.rglob("*.md")):
         name = str(path.relative_to(PROMPTS).with_suffix(""))
-        known = versions[name]
+        version = versions[name]
         text = path.read_text(encoding="utf-8").strip()
-        parts.append(f"=== {name}, version {known['version']}, {known['sha256'][:12]}\n\n{text}")
-    return "\n\n".join(parts)
+        sections.append(
+            f"=== {name}, version {version['version']}, {version['sha256'][:12]}\n\n{text}"
+        )
+    return "\n\n".join(sections)
 
 
 def read_versions() -> dict[str, Any]:
     """Version and SHA-256 of every prompt file; a test compares them with the files."""
-    found: dict[str, Any] = json.loads((PROMPTS / "versions.json").read_text(encoding="utf-8"))
-    return found
+    versions: dict[str, Any] = json.loads((PROMPTS / "versions.json").read_text(encoding="utf-8"))
+    return versions

@@ -64,7 +64,7 @@ class Session:
         return Caller(backend, self.ledger, self.budget, self.settings.calls)
 
     def accounts(self) -> list[Account]:
-        """What the calls in the ledger used and cost, by role and model."""
+        """Use and cost of the calls in the ledger, by role and model."""
         return accounts(self.ledger.records())
 
     def _caller(self, spec: str, role: str | None) -> Caller:
@@ -101,16 +101,16 @@ def open_session(settings: SessionSettings) -> Iterator[Session]:
 
 @dataclass(frozen=True)
 class Account:
-    """What one role used of one model."""
+    """Use of one model by one role."""
 
     role: str
-    """Who asked."""
+    """Role that asked."""
     model: str
     """`kind:model`."""
     calls: int = 0
     """Paid calls."""
     failed: int = 0
-    """Of these: refused, truncated or rejected by the server."""
+    """Calls that were refused, truncated or rejected by the server."""
     input_tokens: int = 0
     """As far as the server reported them."""
     output_tokens: int = 0
@@ -136,8 +136,8 @@ class Account:
 
 def accounts(records: Iterable[CallRecord]) -> list[Account]:
     """One account per role and model, sorted."""
-    found: dict[tuple[str, str], Account] = {}
+    by_model: dict[tuple[str, str], Account] = {}
     for record in records:
         key = (record.role, f"{record.identity['kind']}:{record.identity['model']}")
-        found[key] = found.get(key, Account(*key)).plus(record)
-    return [found[key] for key in sorted(found)]
+        by_model[key] = by_model.get(key, Account(*key)).plus(record)
+    return [by_model[key] for key in sorted(by_model)]

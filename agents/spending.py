@@ -1,4 +1,4 @@
-"""What paid calls may cost and have cost: one append-only file that every process of a run shares.
+"""Money of paid calls, set aside and spent: an append-only file that all processes of a run share.
 
 Before an attempt that may be billed, its worst case is appended as an *intent*; afterwards a line
 closes it with what it cost. An intent that nothing closes counts at its worst case, on every later
@@ -55,7 +55,7 @@ def is_ledger(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Charge:
-    """What something costs: US dollars, or what to look up when its price is known."""
+    """Cost in US dollars, or the usage to price later."""
 
     usd: Decimal | None
     """None where no price is known."""
@@ -70,8 +70,10 @@ class Charge:
         """Plain values, those that say something."""
         if self.usd is not None:
             return {"usd": str(self.usd)}
-        what = {"image": self.image} if self.image else {"usage": asdict(self.usage or Usage(0, 0))}
-        return {"identity": dict(self.identity), **what}
+        unpriced = (
+            {"image": self.image} if self.image else {"usage": asdict(self.usage or Usage(0, 0))}
+        )
+        return {"identity": dict(self.identity), **unpriced}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Charge:
@@ -107,7 +109,7 @@ class Intent:
     source: str
     """Where its answer will be recorded: a ledger's name, or a log of images."""
     call: str
-    """Which call or image it is of."""
+    """Id of its call or image."""
     worst: Decimal
     """The most that it can cost, US dollars; 0 where no price is known."""
 
@@ -138,19 +140,19 @@ class SpendingLog:
         self._ends: list[Callable[[], object]] = []
         self._end = self._lines = 0
         self.closed = Decimal(0)
-        """What all closed intents came to, and what was found."""
+        """Cost of all closed intents, and of the calls found in ledgers."""
         self.held = Decimal(0)
         """Worst cases of the open ones."""
         self.open: dict[int, Intent] = {}
         """Intents that nothing has closed, by id."""
         self.lost: set[int] = set()
-        """Of these: nobody waits for their answers."""
+        """Open intents whose answers nobody waits for."""
         self.recorded: dict[str, Decimal] = {}
-        """By source: what this file knows of the costs that are recorded there too."""
+        """Source -> the part of its recorded costs that this file knows of."""
 
     @property
     def total(self) -> Decimal:
-        """What was spent at most, US dollars, as far as it was read."""
+        """Upper bound of the money spent, US dollars, as far as the file was read."""
         return self.closed + self.held
 
     @property
@@ -183,7 +185,7 @@ class SpendingLog:
                 ) from error
 
     def intend(self, source: str, call: str, worst: Charge) -> Intent:
-        """Appends an intent; in a turn."""
+        """Appends an intent to spend; call it only while holding the turn (`turn()`)."""
         place = self._end
         self._append({"intent": call, "in": source, **worst.to_record()})
         return self.open[place]
@@ -230,8 +232,8 @@ class SpendingLog:
             else:
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                what = f"the money in {self.path}"
-                used = Lock(self.path.with_suffix(".lock"), what, shared=not self._alone)
+                subject = f"the money in {self.path}"
+                used = Lock(self.path.with_suffix(".lock"), subject, shared=not self._alone)
                 self._ends.append(weakref.finalize(self, used.release))
                 number = os.open(self.path, flags, 0o644)
             # Nobody ends a budget: its files are closed when nobody holds it.

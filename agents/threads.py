@@ -27,11 +27,11 @@ def in_threads(
     waiting = iter(work)
     stop = threading.Event()
 
-    def run(one: W) -> tuple[R] | None:
+    def run(item: W) -> tuple[R] | None:
         if stop.is_set():
             return None
         try:
-            return (function(one),)
+            return (function(item),)
         except BaseException:
             stop.set()
             raise
@@ -42,7 +42,7 @@ def in_threads(
             while True:
                 # A short queue, so that an error or an interrupt leaves little behind.
                 free = 2 * concurrency - len(under_way)
-                under_way |= {pool.submit(run, one) for one in islice(waiting, free)}
+                under_way |= {pool.submit(run, item) for item in islice(waiting, free)}
                 if not under_way:
                     return
                 ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)

@@ -39,9 +39,9 @@ class Claim:
     id: str
     """Id of the entry."""
     left: str
-    """What the bank says is left."""
+    """Left thing, according to the bank."""
     right: str
-    """What the bank says is right."""
+    """Right thing, according to the bank."""
     setting: str
     """Context, as in the prompt."""
     viewer: str
@@ -120,7 +120,7 @@ def _reason(answer: Answer[StatementCheck]) -> str:
 
 @dataclass(frozen=True)
 class VerifierReliability:
-    """How far the verifier agrees with the bank over all pairs."""
+    """Agreement of the verifier with the bank over all pairs."""
 
     pairs: int
     """Pairs checked."""
@@ -156,18 +156,18 @@ def reliability(results: Sequence[Verification]) -> VerifierReliability:
     >>> found.accuracy, found.kappa, found.discard_rate
     (0.5, 0.0, 1.0)
     """
-    found = [r.agreement for r in results]
+    agreements = [r.agreement for r in results]
     key = [(True, r.as_stated) for r in results] + [(False, r.mirrored) for r in results]
-    table = [(holds, said == "true") for holds, said in key if said in ("true", "false")]
+    table = [(holds, answer == "true") for holds, answer in key if answer in ("true", "false")]
     n = len(table)
-    accuracy = sum(holds == said for holds, said in table) / n if n else None
-    yes_rate = sum(said for _, said in table) / n if n else None
+    accuracy = sum(holds == answer for holds, answer in table) / n if n else None
+    yes_rate = sum(answer for _, answer in table) / n if n else None
     return VerifierReliability(
         pairs=len(results),
-        agreed=found.count("agreed"),
-        contradicted=found.count("contradicted"),
-        undecided=found.count("undecided"),
-        failed=found.count("failed"),
+        agreed=agreements.count("agreed"),
+        contradicted=agreements.count("contradicted"),
+        undecided=agreements.count("undecided"),
+        failed=agreements.count("failed"),
         statements=n,
         accuracy=accuracy,
         kappa=_kappa(table),

@@ -60,8 +60,10 @@ class AnthropicMessages:
             )
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.
         create = self._wire.client.messages.with_raw_response.create
-        asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
-        return with_lost(*asked)
+        answer_and_lost = self._wire.ask(
+            lambda: create(**self.body(request)), read_completion, permit
+        )
+        return with_lost(*answer_and_lost)
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
@@ -71,7 +73,7 @@ class AnthropicMessages:
             "model": self._wire.settings.model,
             "max_tokens": self._wire.settings.bound(request),
             "system": [system],
-            "messages": [{"role": "user", "content": [_part(part) for part in request.user]}],
+            "messages": [{"role": "user", "content": [_part(content) for content in request.user]}],
         }
         if request.schema is not None:
             schema = {"type": "json_schema", "schema": request.schema.body}
@@ -90,8 +92,8 @@ class AnthropicMessages:
         return str(self._wire.once(lambda: create(requests=listed)).id)
 
     def finished(self, batch: str) -> bool:
-        found = self._wire.repeat(lambda: self._batches.retrieve(batch))
-        return found.processing_status == "ended"
+        status = self._wire.repeat(lambda: self._batches.retrieve(batch))
+        return status.processing_status == "ended"
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
         for line in self._wire.repeat(lambda: list(self._batches.results(batch))):
@@ -113,11 +115,11 @@ class AnthropicMessages:
         return body | extra
 
 
-def _part(part: str | ImagePart) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
-    data = base64.b64encode(part.data).decode()
-    source = {"type": "base64", "media_type": part.media_type, "data": data}
+def _part(content: str | ImagePart) -> dict[str, Any]:
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    data = base64.b64encode(content.data).decode()
+    source = {"type": "base64", "media_type": content.media_type, "data": data}
     return {"type": "image", "source": source}
 
 

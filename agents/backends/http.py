@@ -1,4 +1,4 @@
-"""What the HTTP backends share: spec options, the connection, error classes, reading a body."""
+"""Shared by the HTTP backends: spec options, the connection, error classes, reading a body."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DEEPEST = 64
 """Levels of nesting in an answer; no server's own has ten."""
 
 MOST_TOKENS = 100_000_000
-"""Of one call; a server that reports more has miscounted."""
+"""Most tokens of one call; a server that reports more has miscounted."""
 
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
@@ -130,14 +130,14 @@ class HttpSettings:
         `server`: two servers may serve different models under one name.
         """
         address = server(base_url)
-        found = {"kind": kind, "model": self.model, "provider": VENDORS.get(address, "custom")}
+        identity = {"kind": kind, "model": self.model, "provider": VENDORS.get(address, "custom")}
         if address not in VENDORS:
-            found["server"] = address
+            identity["server"] = address
         if self.temperature is not None:
-            found["temperature"] = f"{self.temperature:g}"
+            identity["temperature"] = f"{self.temperature:g}"
         if self.max_tokens is not None:
-            found["max_tokens"] = str(self.max_tokens)
-        return found
+            identity["max_tokens"] = str(self.max_tokens)
+        return identity
 
 
 VENDORS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
@@ -154,7 +154,7 @@ def server(base_url: str) -> str:
 
 
 class Client(Protocol):
-    """What both SDKs' clients have in common."""
+    """The part of both SDKs' clients that is used here."""
 
     @property
     def base_url(self) -> Any: ...
@@ -169,7 +169,7 @@ C = TypeVar("C", bound=Client)
 
 @lru_cache(maxsize=1)
 def _certificates() -> ssl.SSLContext:
-    """Whom a connection trusts; reading all certificates takes longer than most answers."""
+    """Certificates that connections trust; reading all of them takes longer than most answers."""
     import httpx2
 
     return httpx2.create_ssl_context()
@@ -212,7 +212,7 @@ class Wire(Generic[C]):
         return wire
 
     def identity(self) -> dict[str, str]:
-        """Who answers."""
+        """The model's settings."""
         return self.settings.identity(self.kind, str(self.client.base_url))
 
     def check(self, list_models: Callable[..., Any], path: str) -> None:
@@ -253,8 +253,8 @@ class Wire(Generic[C]):
         read: Callable[[dict[str, Any]], R],
         permit: Permit = always,
     ) -> tuple[R | Completion, int]:
-        """What `read` returns for the body of a raw response, or a rejected request's completion;
-        and the number of earlier attempts that may have been billed.
+        """Returns what `read` makes of the body of a raw response, or a rejected request's
+        completion; and the number of earlier attempts that may have been billed.
 
         An answer that can't be read is an error of this request, with its reason. Raises
         BackendError, and what `permit` raises.
@@ -320,7 +320,7 @@ def unusable(reason: str) -> Completion:
 
 
 def read_or_fail(read: Callable[[dict[str, Any]], Completion], body: Any) -> Completion:
-    """What `read` makes of a body, or its failure where that can't be read."""
+    """Returns what `read` makes of a body, or its failure where that can't be read."""
     try:
         return read(body)
     except UnreadableError as error:
@@ -410,9 +410,9 @@ def hide(value: Any, key: str) -> Any:
         return value
 
     def hidden(text: str) -> str:
-        found = text.replace(key, HIDDEN)
-        escaped = any(mark in found for mark in ESCAPES)
-        return _in_any_form(key).sub(HIDDEN, found) if escaped else found
+        replaced = text.replace(key, HIDDEN)
+        escaped = any(mark in replaced for mark in ESCAPES)
+        return _in_any_form(key).sub(HIDDEN, replaced) if escaped else replaced
 
     return _in_texts(hidden, value)
 
@@ -430,7 +430,7 @@ def _in_texts(change: Callable[[str], str], value: Any) -> Any:
 
 HIDDEN = "[key]"
 ESCAPES = ("\\", "%", "&#")
-"""What a text with an escaped character holds, in JSON, a URL or HTML."""
+"""Matches a text with an escaped character, in JSON, a URL or HTML."""
 
 
 @lru_cache(maxsize=8)

@@ -26,7 +26,7 @@ OUTCOMES: dict[str, CallOutcome] = {
 """`finish_reason` -> outcome; any other is an error."""
 
 SLACK = 0.01
-"""By how much a log probability may be above 0: servers round."""
+"""Most that a log probability may lie above 0: servers round."""
 
 
 class OpenAIChat:
@@ -51,8 +51,10 @@ class OpenAIChat:
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.
         create = self._client.chat.completions.with_raw_response.create
-        asked = self._wire.ask(lambda: create(**self.body(request)), read_completion, permit)
-        return with_lost(*asked)
+        answer_and_lost = self._wire.ask(
+            lambda: create(**self.body(request)), read_completion, permit
+        )
+        return with_lost(*answer_and_lost)
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
@@ -60,7 +62,7 @@ class OpenAIChat:
             "model": self._wire.settings.model,
             "messages": [
                 {"role": "system", "content": request.system},
-                {"role": "user", "content": [_part(part) for part in request.user]},
+                {"role": "user", "content": [_part(content) for content in request.user]},
             ],
             "max_completion_tokens": self._wire.settings.bound(request),
         }
@@ -97,19 +99,19 @@ class OpenAIChat:
         return batch.id
 
     def finished(self, batch: str) -> bool:
-        found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
-        if found.status == "failed":
-            told = hide(str(found.errors), self._wire.key)
+        state = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
+        if state.status == "failed":
+            reasons = hide(str(state.errors), self._wire.key)
             raise BatchFailedError(
-                f"batch {batch} failed and was not billed: {told}", code="batch-failed"
+                f"batch {batch} failed and was not billed: {reasons}", code="batch-failed"
             )
-        return found.status in ("completed", "expired", "cancelled")
+        return state.status in ("completed", "expired", "cancelled")
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
-        found = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
-        if found.output_file_id is None:
+        state = self._wire.repeat(lambda: self._client.batches.retrieve(batch))
+        if state.output_file_id is None:
             return
-        name: str = found.output_file_id
+        name: str = state.output_file_id
         content = self._wire.repeat(lambda: self._client.files.content(name)).content
         for line in content.splitlines():
             # A line that can't be read is left open; a single call asks for it again.
@@ -121,11 +123,11 @@ class OpenAIChat:
                     yield str(answer.get("custom_id")), read_or_fail(read_completion, body)
 
 
-def _part(part: str | ImagePart) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
-    data = base64.b64encode(part.data).decode()
-    url = f"data:{part.media_type};base64,{data}"
+def _part(content: str | ImagePart) -> dict[str, Any]:
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    data = base64.b64encode(content.data).decode()
+    url = f"data:{content.media_type};base64,{data}"
     return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
 
 

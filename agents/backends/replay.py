@@ -32,14 +32,15 @@ class ReplayBackend:
         For a role that was never asked (the run ended before) any model will do: it won't be asked
         now. Raises DataError unless exactly one model answered.
         """
-        found = ledger.identities(role) or ledger.identities()[:1]
-        if len(found) != 1:
+        identities = ledger.identities(role) or ledger.identities()[:1]
+        if len(identities) != 1:
             who = f"role {role}" if role else "its calls"
             raise DataError(
-                f"{ledger.path}: {len(found)} models answered {who}; a replay needs exactly one",
+                f"{ledger.path}: {len(identities)} models answered {who}; "
+                "a replay needs exactly one",
                 code="several-models",
             )
-        return cls(found[0])
+        return cls(identities[0])
 
     def identity(self) -> dict[str, str]:
         return dict(self._identity)

@@ -41,9 +41,9 @@ class ScriptedBackend:
             ) from None
 
         def script(request: ChatRequest) -> str:
-            asked = "\n".join(part for part in request.user if isinstance(part, str))
+            prompt_text = "\n".join(content for content in request.user if isinstance(content, str))
             for role, contains, answer in rules:
-                if role == request.role and all(text in asked for text in contains):
+                if role == request.role and all(text in prompt_text for text in contains):
                     return answer if isinstance(answer, str) else json.dumps(answer)
             raise BackendError(
                 f"{path}: no line matches this request of {request.role}", code="not-recorded"
@@ -68,8 +68,8 @@ class ScriptedBackend:
             for _ in range(answer.lost_attempts):
                 permit()
             return answer
-        asked = request.system + "".join(p for p in request.user if isinstance(p, str))
-        usage = Usage(len(asked) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN)
+        prompt_text = request.system + "".join(p for p in request.user if isinstance(p, str))
+        usage = Usage(len(prompt_text) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN)
         return Completion("ok", answer, usage, {"scripted": answer})
 
 

@@ -85,7 +85,7 @@ class GameItem:
     why: str = ""
     """The reason, unless accepted."""
     drawing: bytes = b""
-    """What was drawn from the caption."""
+    """Drawing made from the caption."""
 
     def asked(self) -> list[Asked]:
         """The ten questions, then the two of each edit."""
@@ -150,12 +150,12 @@ class AnnotationGame:
             for i in items
         ]
         for item, answer in _zip(items, author.call_many(calls, "screen", progress)):
-            if (found := _value(item, answer, SCREENER)) is not None:
+            if (screening := _value(item, answer, SCREENER)) is not None:
                 reasons = {
-                    "not harmless": not found.harmless,
-                    "somebody can be identified": not found.anonymous,
-                    "fewer than two things": found.objects < 2,
-                    "much text": not found.little_text,
+                    "not harmless": not screening.harmless,
+                    "somebody can be identified": not screening.anonymous,
+                    "fewer than two things": screening.objects < 2,
+                    "much text": not screening.little_text,
                 }
                 if failed := [reason for reason, holds in reasons.items() if holds]:
                     item.end("screened", ", ".join(failed))
@@ -178,8 +178,8 @@ class AnnotationGame:
             for i, drawing in drawn
         ]
         answers = judge.call_many(judged, f"judge {turn + 1}", progress)
-        for (item, drawing), said in zip(drawn, answers, strict=True):
-            judgment = _value(item, said, JUDGE)
+        for (item, drawing), judged_answer in zip(drawn, answers, strict=True):
+            judgment = _value(item, judged_answer, JUDGE)
             if judgment is not None and judgment.verdict == "good":
                 item.drawing, item.why = drawing, ""
             elif judgment is not None:
@@ -211,7 +211,7 @@ class AnnotationGame:
             item.comparison = _value(item, answer, COMPARER)
 
     def _review(self, items: list[GameItem], progress: Progress) -> None:
-        said: dict[str, list[str]] = {}
+        objections_by_image: dict[str, list[str]] = {}
         for number, reviewer in enumerate(self._reviewers):
             calls = [
                 Call(
@@ -224,10 +224,12 @@ class AnnotationGame:
             stage = "review again" if number else "review"
             for item, answer in _zip(items, reviewer.call_many(calls, stage, progress)):
                 if (review := _value(item, answer, REVIEWER)) is not None:
-                    told = "; ".join(_objections(item, review))
-                    said.setdefault(item.image.sha256, []).append(told)
+                    objection = "; ".join(_objections(item, review))
+                    objections_by_image.setdefault(item.image.sha256, []).append(objection)
         for item in _playing(items):
-            objections = [told for told in said[item.image.sha256] if told]
+            objections = [
+                objection for objection in objections_by_image[item.image.sha256] if objection
+            ]
             everybody = len(objections) == len(self._reviewers) > 1
             fate: Fate = "discarded" if everybody else "disputed" if objections else "accepted"
             item.end(fate, " | ".join(objections))
@@ -255,9 +257,9 @@ def _telling(item: GameItem) -> tuple[str | ImagePart, ...]:
 def _paper(item: GameItem) -> str:
     """Caption, questions and edits for the reviewer: without the answers."""
     assert item.comparison is not None
-    asked = item.asked()
+    questions = item.asked()
     lines = [f"Caption: {item.caption}", "Questions about the image:"]
-    lines += [f"{n}. {q.question}" for n, q in enumerate(asked[:10], 1)]
+    lines += [f"{n}. {q.question}" for n, q in enumerate(questions[:10], 1)]
     number = 11
     for edit in item.comparison.edits:
         lines.append(f"After the edit: {edit.prompt}")
@@ -268,12 +270,12 @@ def _paper(item: GameItem) -> str:
 
 
 def _objections(item: GameItem, review: ItemReview) -> list[str]:
-    found = [] if review.caption_faithful else ["the caption is not faithful"]
-    found += [] if review.edits_possible else ["an edit is not possible"]
-    for number, (asked, said) in enumerate(zip(item.asked(), review.answers, strict=True), 1):
-        if said != ("yes" if asked.answer else "no"):
-            found.append(f"question {number}: {said}")
-    return found
+    objections = [] if review.caption_faithful else ["the caption is not faithful"]
+    objections += [] if review.edits_possible else ["an edit is not possible"]
+    for number, (question, answer) in enumerate(zip(item.asked(), review.answers, strict=True), 1):
+        if answer != ("yes" if question.answer else "no"):
+            objections.append(f"question {number}: {answer}")
+    return objections
 
 
 def _read_telling(text: str) -> Telling:
@@ -287,13 +289,13 @@ def _read_telling(text: str) -> Telling:
 
 
 def _read_comparison(text: str) -> ImageComparison:
-    found = COMPARER.read(text)
-    asked = _asked(found)
-    edits = [edit.prompt for edit in found.edits]
-    faults = material_faults([q.question for q in asked], [q.answer for q in asked], edits)
-    if told := [f"{field}: {fault}" for field, fault in faults]:
-        raise ValueError("; ".join(told))
-    return found
+    comparison = COMPARER.read(text)
+    questions = _asked(comparison)
+    edits = [edit.prompt for edit in comparison.edits]
+    faults = material_faults([q.question for q in questions], [q.answer for q in questions], edits)
+    if messages := [f"{field}: {fault}" for field, fault in faults]:
+        raise ValueError("; ".join(messages))
+    return comparison
 
 
 def _asked(c: ImageComparison) -> list[Asked]:

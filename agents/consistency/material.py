@@ -1,4 +1,4 @@
-"""What questions and edits must satisfy, whether the game or a person wrote them."""
+"""Requirements of questions and edits, whether the game or a person wrote them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST = 240
 def material_faults(
     questions: Sequence[str], answers: Sequence[bool], edits: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with one image's material: `questions`, `answers` or `edits`, and why."""
+    """Yields the faults of one image's material: `questions`, `answers` or `edits`, and why."""
     counts = (len(questions), len(answers), len(edits))
     if counts != (ASKED, ASKED, EDITS):
         yield "questions", f"{counts} questions, answers, edits; must be {ASKED}, {ASKED}, {EDITS}"

@@ -1,4 +1,4 @@
-"""What the bank still lacks: quotas by domain, minus what it has."""
+"""Pairs that the bank still lacks: quotas by domain, minus the pairs present."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def gaps(domains: Iterable[str], pairs: Iterable[KnownPair], target: int) -> Gap
     >>> gaps(["maps", "games"], [known], 4)
     {'games': 2, 'maps': 1}
     """
-    names = sorted(domains)
-    quota = -(-target // len(names))
+    sorted_domains = sorted(domains)
+    quota = -(-target // len(sorted_domains))
     there = Counter(pair.domain for pair in pairs)
-    return {domain: max(0, quota - there[domain]) for domain in names}
+    return {domain: max(0, quota - there[domain]) for domain in sorted_domains}
 
 
-def describe(found: Gaps) -> str:
+def describe(missing_by_domain: Gaps) -> str:
     """The gaps as lines for a prompt, the emptiest domain first."""
-    order = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    order = sorted(missing_by_domain.items(), key=lambda item: (-item[1], item[0]))
     return "\n".join(f"- {domain}: {missing}" for domain, missing in order)

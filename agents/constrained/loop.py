@@ -114,8 +114,8 @@ class ConstrainedLoop:
         now = Round(number)
         wanted = gaps(self.domains, self._pairs.values(), self.settings.target)
         last = self._result.rounds[-1] if self._result.rounds else None
-        told = scout_text(number, self.settings, self._pairs.values(), wanted, last)
-        scouting = self._ask(now, SCOUT, layouts_text(self.contract), told)
+        briefing = scout_text(number, self.settings, self._pairs.values(), wanted, last)
+        scouting = self._ask(now, SCOUT, layouts_text(self.contract), briefing)
         if scouting is None:
             return now
         now.notes.append(one_line(scouting.notes, 4 * QUOTED))
@@ -132,8 +132,8 @@ class ConstrainedLoop:
             sent = _name(now.proposals[number - 1])
             now.rejected.append(Rejected("image", sent, one_line(back.why, QUOTED)))
         registry = registry_text(self.contract, self.domains)
-        told = curator_text(now, self._result.entries)
-        curation = self._ask(now, CURATOR, layouts_text(self.contract), registry, told)
+        briefing = curator_text(now, self._result.entries)
+        curation = self._ask(now, CURATOR, layouts_text(self.contract), registry, briefing)
         if curation is None:
             return now
         now.notes.append(one_line(curation.notes, 4 * QUOTED))
@@ -182,7 +182,7 @@ class ConstrainedLoop:
             self._change(entry, now)
 
     def _objection(self, entry: Entry, now: Round) -> tuple[str, str]:
-        """Who objects to an entry and why; both empty if nobody does."""
+        """Returns the objector to an entry and the reason; both empty without an objection."""
         assert now.criticism is not None
         if (fault := _text_faults(entry, PROMPT_FIELDS, TOLD_FIELDS)) is not None:
             return "hygiene", fault
@@ -208,18 +208,18 @@ class ConstrainedLoop:
         if faults := self.contract.faults(entry.domain, stored):
             return "bank", "; ".join(faults)
         if entry.status != "retired":
-            others = self._index
+            index = self._index
             if entry.status == "revised":
-                others = PairIndex(p for p in self._pairs.values() if p.id != entry.entry)
-            if (fault := others.fault(_known(entry, ""))) is not None:
+                index = PairIndex(p for p in self._pairs.values() if p.id != entry.entry)
+            if (fault := index.fault(_known(entry, ""))) is not None:
                 return "duplicate", fault
         return "", ""
 
     def _change_fault(self, entry: Entry) -> str | None:
-        known = self._pairs.get(entry.entry)
-        if known is None:
+        pair = self._pairs.get(entry.entry)
+        if pair is None:
             return "entry: no such entry in the bank"
-        if known.domain != entry.domain:
+        if pair.domain != entry.domain:
             return "domain: an entry stays in its own"
         return text_fault(entry.erratum, QUOTED)
 
@@ -227,10 +227,10 @@ class ConstrainedLoop:
         return _slug(entry, self._taken) if entry.status == "new" else entry.entry
 
     def _add(self, entry: Entry, now: Round) -> None:
-        made = self._id_of(entry)
-        self._taken.add(made)
-        written = Written(entry.domain, _stored(entry, made, now, self.caller))
-        self._remember(_known(entry, made), written, now)
+        entry_id = self._id_of(entry)
+        self._taken.add(entry_id)
+        written = Written(entry.domain, _stored(entry, entry_id, now, self.caller))
+        self._remember(_known(entry, entry_id), written, now)
 
     def _change(self, entry: Entry, now: Round) -> None:
         """Revises or retires an entry: one of the base gets an erratum, one of this run doesn't."""
@@ -269,7 +269,7 @@ def _text_faults(
 
 
 def _reference_fault(entry: Entry) -> str | None:
-    """What is wrong with the form of ids, whose values error messages quote."""
+    """Returns the fault in the form of ids, whose values error messages quote."""
     if not all(map(_is_id, entry.standards)):
         return "standards: ids of the registry only"
     return _layout_fault(entry)
@@ -289,9 +289,9 @@ def _name(item: Proposal | Entry) -> str:
     return " | ".join(one_line(getattr(item, name), 80) for name in ("left", "right", "context"))
 
 
-def _known(entry: Entry, made: str) -> KnownPair:
+def _known(entry: Entry, entry_id: str) -> KnownPair:
     return KnownPair(
-        id=made,
+        id=entry_id,
         domain=entry.domain,
         left=entry.left,
         right=entry.right,
@@ -311,14 +311,14 @@ def _slug(entry: Entry, taken: Collection[str]) -> str:
     )
     stem = f"{entry.domain.replace('_', '-')}-{tail}"
     number = 1
-    while (made := stem if number == 1 else f"{stem}-{number}") in taken:
+    while (candidate := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
-    return made
+    return candidate
 
 
-def _stored(entry: Entry, made: str, now: Round, caller: Caller) -> dict[str, Any]:
+def _stored(entry: Entry, entry_id: str, now: Round, caller: Caller) -> dict[str, Any]:
     """The entry as the bank stores it."""
-    stored: dict[str, Any] = {"id": made}
+    stored: dict[str, Any] = {"id": entry_id}
     stored |= {name: getattr(entry, name) for name in STORED_FIELDS}
     if entry.status != "new":
         stored |= {"status": entry.status, "erratum": entry.erratum}

@@ -30,20 +30,20 @@ def scout_text(
     last: Round | None,
 ) -> str:
     """The gaps, the pairs of the bank, and the results of the last round."""
-    parts = [
+    sections = [
         f"Round {number}. The bank holds {len(pairs)} of {settings.target} pairs. "
         f"Propose {settings.proposals} new ones.",
         f"Pairs still wanted:\n{describe(wanted)}",
     ]
     if pairs:
-        parts.append("Pairs that are there:\n" + _data(_shown(pairs, wanted)))
+        sections.append("Pairs that are there:\n" + _data(_shown(pairs, wanted)))
     # What hygiene stopped is not quoted: it may be written to be read by a model.
-    if last and (told := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
-        parts.append("Rejected last round:\n" + _data(told[:SHOWN_REJECTIONS]))
+    if last and (lines := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
+        sections.append("Rejected last round:\n" + _data(lines[:SHOWN_REJECTIONS]))
     if last and last.criticism:
-        told = [one_line(text, QUOTED) for text in last.criticism.directives]
-        parts.append("The Critic's directives:\n" + _data(told))
-    return "\n\n".join(parts)
+        lines = [one_line(text, QUOTED) for text in last.criticism.directives]
+        sections.append("The Critic's directives:\n" + _data(lines))
+    return "\n\n".join(sections)
 
 
 def critic_parts(
@@ -66,13 +66,13 @@ def layouts_text(contract: BankContract) -> str:
 
 
 def registry_text(contract: BankContract, domains: Iterable[str]) -> str:
-    """What the Curator alone needs in every round; apart for the same reason."""
+    """Returns the registry for the Curator, which needs it in every round; apart for caches too."""
     standards = [f"{name}: {title}" for name, title in sorted(contract.standards.items())]
     return f"Registry of standards:\n{_data(standards)}\n\nDomains: {', '.join(domains)}"
 
 
 def curator_text(now: Round, written: Mapping[str, Written]) -> str:
-    """What the run has written, the Critic's review, and the proposals that it accepted."""
+    """Returns the run's entries, the Critic's review, and the proposals that it accepted."""
     assert now.criticism is not None
     flagged = {*now.criticism.arbitrary, *now.returned}
     standing = {number for number in range(1, len(now.proposals) + 1) if number not in flagged}

@@ -1,4 +1,4 @@
-"""What a run of the loop is given, and what it leaves behind."""
+"""Inputs and outputs of a run of the loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LoopSettings:
 
 @dataclass(frozen=True)
 class BankContract:
-    """What the loop knows of the bank; made by the room that owns the bank."""
+    """Access of the loop to the bank; made by the room that owns the bank."""
 
     domains: tuple[str, ...]
     """Domains that exist."""
@@ -45,7 +45,7 @@ class BankContract:
     ids: frozenset[str]
     """Ids that are taken, including those of retired entries."""
     faults: Callable[[str, Mapping[str, Any]], list[str]]
-    """What is wrong with an entry of a domain; empty if it may enter the bank."""
+    """Returns the faults of an entry of a domain; empty if it may enter the bank."""
     draw: Callable[[Proposal], bytes | None]
     """The PNG of a proposal in the layout of its fact, whatever it calls left; None where the bank
     can't draw it."""
@@ -76,16 +76,16 @@ class Rejected:
 
 @dataclass
 class Round:
-    """What happened in one round; the archive keeps all of it."""
+    """Record of one round, as the archive keeps it."""
 
     number: int
     """From 1."""
     calls: list[str] = field(default_factory=list)
     """Ledger ids of its calls."""
     failure: str = ""
-    """Which role gave no usable answer, and why; empty in a complete round."""
+    """Role without a usable answer, and the reason; empty in a complete round."""
     proposals: list[Proposal] = field(default_factory=list)
-    """What went on to the Critic, numbered from 1."""
+    """Proposals passed on to the Critic, numbered from 1."""
     shown: tuple[int, ...] = ()
     """Numbers of the proposals whose image the Critic was shown."""
     criticism: Criticism | None = None
@@ -115,12 +115,12 @@ class Round:
 
 @dataclass
 class Authored:
-    """What a run wrote."""
+    """Results of a run."""
 
     rounds: list[Round]
     """Every round, in order."""
     entries: dict[str, Written]
-    """By id: new entries, and changed ones of the bank."""
+    """New and changed entries of the bank by id."""
     stopped: str
     """`target`, `rounds`, `saturation`, `budget`, or `ledger` (the end of a replay)."""
     reason: str = ""

@@ -37,20 +37,20 @@ class RuleSheet:
 
 @dataclass(frozen=True)
 class RuleContract:
-    """What the writer knows of the bank."""
+    """Access of the writer to the bank."""
 
     laws: tuple[RuleSheet, ...]
     """Laws to write for."""
     faults: Callable[[Mapping[str, Any]], list[str]]
-    """What is wrong with a rule."""
+    """Returns the faults of a rule."""
 
 
 @dataclass
 class WrittenRules:
-    """What a run wrote."""
+    """Results of a run."""
 
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By law, as the bank stores them."""
+    """Rules by law, as the bank stores them."""
     rejected: list[SceneRejected] = field(default_factory=list)
     """Everything else."""
 
@@ -122,14 +122,14 @@ def _slots(template: str) -> set[str]:
     Raises ValueError for a wrong template and for braces that hold more than a name: formatting
     must never reach into an object.
     """
-    names = set()
+    slot_names = set()
     for _, name, spec, conversion in string.Formatter().parse(template):
         if name is None:
             continue
         if spec or conversion or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise ValueError("write slots as {slot}, with nothing else in braces")
-        names.add(name)
-    return names
+        slot_names.add(name)
+    return slot_names
 
 
 def _entry(law: RuleSheet, answer: Answer[RuleDraft], author: Caller) -> dict[str, Any]:

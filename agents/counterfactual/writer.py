@@ -58,12 +58,12 @@ class LawSheet:
 
 @dataclass(frozen=True)
 class LawContract:
-    """What the writer knows of the bank; made by the room that owns the bank."""
+    """Access of the writer to the bank; made by the room that owns the bank."""
 
     laws: tuple[LawSheet, ...]
     """Laws to write for."""
     faults: Callable[[LawSheet, Mapping[str, Any]], list[str]]
-    """What is wrong with a scene of a law."""
+    """Returns the faults of a scene of a law."""
     alike: Callable[[LawSheet, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], str | None]
     """The id of an accepted scene that is almost the same, or None."""
 
@@ -84,7 +84,7 @@ class SceneRejected:
 
 @dataclass
 class WrittenScenes:
-    """What a run wrote."""
+    """Results of a run."""
 
     entries: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """Law -> scene id -> entry as the bank stores it."""
@@ -168,22 +168,22 @@ class CounterfactualWriter:
                 self._all_failed(w, REVIEWER, answer)
                 continue
             verdicts = {v.scene: v for v in answer.value.verdicts}
-            kept = []
+            passed = []
             for number, draft in enumerate(w.drafts, 1):
                 if why := _objections(verdicts[number]):
                     self._reject(w.law, draft, "reviewer", why)
                 else:
-                    kept.append(draft)
-            w.drafts = kept
+                    passed.append(draft)
+            w.drafts = passed
 
     def _ask(self, work: list[_Work], progress: Progress) -> None:
-        asked = [w for w in work if w.drafts]
+        with_drafts = [w for w in work if w.drafts]
         calls = [
             _call(f"law/{w.law.id}/questioner", QUESTIONER, _sheet(w), _asked(len(w.drafts)))
-            for w in asked
+            for w in with_drafts
         ]
         answers = self._author.call_many(calls, "questions", progress)
-        for w, answer in zip(asked, answers, strict=True):
+        for w, answer in zip(with_drafts, answers, strict=True):
             w.calls += answer.calls
             if answer.value is None:
                 self._all_failed(w, QUESTIONER, answer)
@@ -201,17 +201,17 @@ class CounterfactualWriter:
                     self._reject(w.law, draft, "hygiene", fault)
                 elif faults := self._contract.faults(w.law, entry):
                     self._reject(w.law, draft, "bank", "; ".join(faults))
-                elif other := self._contract.alike(w.law, entry, self._all()):
-                    self._reject(w.law, draft, "duplicate", f"almost repeats {other}")
+                elif twin := self._contract.alike(w.law, entry, self._all()):
+                    self._reject(w.law, draft, "duplicate", f"almost repeats {twin}")
                 else:
                     accepted[entry["id"]] = entry
 
     def _entry(
-        self, w: _Work, draft: SceneDraft, asked: SceneQuestions, taken: Collection[str]
+        self, w: _Work, draft: SceneDraft, questions: SceneQuestions, taken: Collection[str]
     ) -> dict[str, Any]:
         entry: dict[str, Any] = {"id": _scene_id(w.law, draft, taken), **draft.model_dump()}
         for name in ASKED:
-            entry[f"q_{name}"] = getattr(asked, name).model_dump()
+            entry[f"q_{name}"] = getattr(questions, name).model_dump()
         entry["denominalized"] = None
         # A model's review of its own work does not count.
         if self._reviewer.author != self._author.author:
@@ -258,8 +258,8 @@ def _call(
 ) -> Call[A]:
     """A call whose answer is read by its role and then checked."""
 
-    def validate(said: str) -> A:
-        answer = role.read(said)
+    def validate(text: str) -> A:
+        answer = role.read(text)
         check(answer)
         return answer
 
@@ -294,9 +294,9 @@ def _asked(count: int) -> Callable[[Questions], None]:
     return check
 
 
-def _numbers(found: list[int], count: int) -> None:
-    if sorted(found) != list(range(1, count + 1)):
-        raise ValueError(f"answer for each of the scenes 1 to {count} once, not for {found}")
+def _numbers(scenes: list[int], count: int) -> None:
+    if sorted(scenes) != list(range(1, count + 1)):
+        raise ValueError(f"answer for each of the scenes 1 to {count} once, not for {scenes}")
 
 
 def _once(outcome: str) -> Callable[[Renaming], None]:
@@ -331,6 +331,6 @@ def _scene_id(law: LawSheet, draft: SceneDraft, taken: Collection[str]) -> str:
     tail = "-".join(re.findall(r"[a-z0-9]+", words)[:4]) or "scene"
     stem = f"{law.id}-{tail}"
     number = 1
-    while (made := stem if number == 1 else f"{stem}-{number}") in taken:
+    while (candidate := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
-    return made
+    return candidate
