@@ -54,7 +54,7 @@ def mine(
     from ..corpus_analysis.images.fetch import FetchSettings
     from ..corpus_analysis.mining.mine_shard import ShardSettings
     from ..corpus_analysis.mining.mine_source import MineSettings
-    from ..corpus_analysis.pipeline import CorpusSettings, ImageSettings, run
+    from ..corpus_analysis.pipeline import CorpusSettings, run
     from ..corpus_analysis.sources.shards import SourceSettings
     from ..eval.store.shards import parse_shard
     from ..eval.workers.farm import Scale, as_engine
@@ -74,8 +74,16 @@ def mine(
     part = parse_shard(shard) if shard else None
     mined = MineSettings(what, out, Scale(workers, shard=part, engine=as_engine(engine)))
     fetch = FetchSettings(contact=contact, loopback=loopback)
-    had = ImageSettings(fetch, threads=threads, folder=images, retry_failed=retry_failed)
-    settings = CorpusSettings(mined, stage=stage, judge=judge, images=had, max_usd=max_usd)
+    settings = CorpusSettings(
+        mined,
+        stage,
+        judge,
+        fetch=fetch,
+        threads=threads,
+        image_folder=images,
+        retry_failed=retry_failed,
+        max_usd=max_usd,
+    )
     with progress_bar() as progress:
         print_mined(run(settings, progress), out)
 
@@ -94,13 +102,13 @@ def flips(
 
     Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
     """
-    from ..corpus_analysis.alignment.flips import FlipSettings, make_flips
+    from ..corpus_analysis.alignment.flips import make_flips
     from ..eval.engine.costs import Cost
     from ..eval.judges import open_judge
 
     reader = open_judge(judge, Cost(max_usd=max_usd).plan(mined)) if judge else None
     with progress_bar() as progress:
-        found = make_flips(mined, out, FlipSettings(count, seed), reader, progress)
+        found = make_flips(mined, out, reader, progress, count=count, seed=seed)
     print_flips(found, out)
 
 

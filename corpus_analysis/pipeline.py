@@ -48,21 +48,7 @@ COUNTS = (
     "duplicate_url",
     "duplicate_image",
 )
-"""What became of the pairs, as counted before judging."""
-
-
-@dataclass(frozen=True)
-class ImageSettings:
-    """How the images of pairs are had."""
-
-    fetch: FetchSettings = field(default_factory=FetchSettings)
-    """How they are fetched."""
-    threads: int = 32
-    """Downloads at a time."""
-    folder: Path | None = None
-    """Where the files lie that a column of the source names; None for beside the source."""
-    retry_failed: bool = False
-    """Try again what could not be downloaded."""
+"""Outcomes of pairs, as counted before judging."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +61,16 @@ class CorpusSettings:
     """One of `STAGES`."""
     judge: str = ""
     """Judge spec; required for the stage `layout`."""
-    images: ImageSettings = field(default_factory=ImageSettings)
-    """How images are had."""
+    fetch: FetchSettings = field(default_factory=FetchSettings)
+    """How images are fetched, and which are kept."""
+    threads: int = 32
+    """Downloads at the same time."""
+    image_folder: Path | None = None
+    """Folder of the files that a column of the source names; None for beside the source."""
+    retry_failed: bool = False
+    """Whether to try failed downloads again."""
     concurrency: int = 8
-    """Calls of a paid judge at a time."""
+    """Calls of a paid judge at the same time."""
     max_usd: float | None = None
     """Cap on the total cost of a paid judge, including resumed runs; None for no cap."""
 
@@ -94,7 +86,7 @@ class Finished:
     alignment: Alignment | None
     """The answer; None if the run stopped before the layout."""
     warnings: tuple[str, ...]
-    """What to check before trusting the result."""
+    """Problems to check before trusting the result."""
 
 
 def run(settings: CorpusSettings, progress: Progress) -> Finished:
@@ -131,8 +123,8 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
         chosen, images = choose(pairs, retrieved)
         alignment = None
         if judge is not None:
-            found = _Gathered(funnel, images, pairs, retrieved, chosen)
-            alignment = _judge(out, found, judge, progress)
+            prepared = _PreparedPairs(funnel, images, pairs, retrieved, chosen)
+            alignment = _judge(out, prepared, judge, progress)
         return Finished(funnel, images, alignment, warnings)
 
 
@@ -152,18 +144,18 @@ def _run_part(settings: CorpusSettings, progress: Progress) -> Finished:
 def _retrieve(
     settings: CorpusSettings, pairs: Iterable[dict[str, Any]], progress: Progress
 ) -> tuple[Retrieved, tuple[str, ...]]:
-    """The images of all pairs, and warnings about the downloads."""
+    """Fetches the images of all pairs; returns them with warnings about the downloads."""
     folder = settings.mine.out / IMAGES
     source = settings.mine.shard.source
-    found = (ImageSource.of(pair) for pair in pairs)
+    sources = (ImageSource.of(pair) for pair in pairs)
     retrieved = retrieve(
-        (image for image in found if image),
+        (image for image in sources if image),
         folder,
-        settings.images.fetch,
-        settings.images.threads,
+        settings.fetch,
+        settings.threads,
         progress,
-        local=LocalImages(source, settings.images.folder, settings.images.fetch),
-        retry_failed=settings.images.retry_failed,
+        local=LocalImages(source, settings.image_folder, settings.fetch),
+        retry_failed=settings.retry_failed,
     )
     failed = retrieved.failed_share()
     if failed <= FAILURES_WARN:
@@ -176,8 +168,8 @@ def _retrieve(
 
 
 @dataclass(frozen=True)
-class _Gathered:
-    """What a run knows before it asks a judge."""
+class _PreparedPairs:
+    """Pairs with images and the counts so far, before a judge is asked."""
 
     funnel: Funnel
     images: dict[str, Any]
@@ -186,12 +178,12 @@ class _Gathered:
     chosen: list[PairToJudge]
 
 
-def _judge(out: Path, found: _Gathered, judge: Judge, progress: Progress) -> Alignment:
+def _judge(out: Path, prepared: _PreparedPairs, judge: Judge, progress: Progress) -> Alignment:
     """Asks the judge about every chosen pair and writes the result, the page and the dataset."""
     log = open_log(out / JUDGMENTS, judge)
-    answers = verify(found.chosen, judge, log, progress)
-    judged = [JudgedPair(c.pair, answers[c.pair["id"]]) for c in found.chosen]
-    counts = {"captions": asdict(found.funnel), "images": found.images}
+    answers = verify(prepared.chosen, judge, log, progress)
+    judged = [JudgedPair(c.pair, answers[c.pair["id"]]) for c in prepared.chosen]
+    counts = {"captions": asdict(prepared.funnel), "images": prepared.images}
     result = align(dict(log.identity), counts, judged)
     write_json(out / RESULT, result.to_json())
     write_whole(out / PAGE, render_page(result, out.name))
@@ -202,8 +194,8 @@ def _judge(out: Path, found: _Gathered, judge: Judge, progress: Progress) -> Ali
     ]
     write_dataset(
         out / DATASET,
-        pairs=found.pairs,
-        retrieved=found.retrieved,
+        pairs=prepared.pairs,
+        retrieved=prepared.retrieved,
         answers=answers,
         verdicts=verdicts,
         result=result,
@@ -212,7 +204,7 @@ def _judge(out: Path, found: _Gathered, judge: Judge, progress: Progress) -> Ali
 
 
 def read_pairs(out: Path) -> Iterator[dict[str, Any]]:
-    """Every pair of a run, shard by shard. Raises CorpusError if there are none."""
+    """Reads every pair of a run, shard by shard. Raises CorpusError if there are none."""
     import pyarrow.parquet as pq
 
     shards = sorted((out / PAIRS).glob("*.parquet"))
@@ -228,7 +220,7 @@ def read_pairs(out: Path) -> Iterator[dict[str, Any]]:
 def choose(
     pairs: Iterable[dict[str, Any]], retrieved: Retrieved
 ) -> tuple[list[PairToJudge], dict[str, Any]]:
-    """The pairs to judge, and counts of all pairs by what became of them.
+    """Returns the pairs to judge, and counts of all pairs by their outcome.
 
     Keeps the first caption of each image (as in the paper), once, and the first of equal images,
     by bytes or by difference hash.

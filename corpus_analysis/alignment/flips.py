@@ -61,18 +61,8 @@ _HANDED = re.compile(r"(?i)\b(?:(?:left|right)-?hand(?:ed|er)?|southpaw|clockwis
 
 
 @dataclass(frozen=True)
-class FlipSettings:
-    """Which pairs to take."""
-
-    count: int = COUNT
-    """Most pairs in the set."""
-    seed: int = 0
-    """Seed of the choice among equal pairs."""
-
-
-@dataclass(frozen=True)
 class FlipSet:
-    """What was written."""
+    """Counts of the set that was written."""
 
     pairs: int
     """Pairs in the set, each with two images."""
@@ -83,13 +73,19 @@ class FlipSet:
 
 
 def make_flips(
-    mined: Path, out: Path, settings: FlipSettings, judge: Judge | None, progress: Progress
+    mined: Path,
+    out: Path,
+    judge: Judge | None,
+    progress: Progress,
+    *,
+    count: int = COUNT,
+    seed: int = 0,
 ) -> FlipSet:
     """Writes the flip set of a run that has its layout; `out` appears whole or not at all.
 
-    A judge, if given, is asked whether each image contains text. Raises UsageError if `out` is not
-    empty, InUseError if another process writes it, and CorpusError if the run has no layout yet or
-    no pair is left.
+    judge: asked whether an image contains text; None for no check. count: maximum number of pairs.
+    seed: of the choice among equal pairs. Raises UsageError if `out` is not empty, InUseError if
+    another process writes it, and CorpusError if the run has no layout yet or no pair is left.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty; give another --out", code="folder-not-empty")
@@ -98,14 +94,14 @@ def make_flips(
     reasons = [excluded(pair, handed) for pair in pairs]
     dropped = Counter(reason for reason in reasons if reason)
     usable = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
-    order = list(balanced(usable, settings.seed))
+    order = list(balanced(usable, seed))
     dropped["same_image"] = len(usable) - len(order)
     with whole_folder(out) as staging:
         (staging / "train").mkdir()
         taken: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
         for pair in order:
-            if len(taken) == settings.count:
+            if len(taken) == count:
                 dropped["not_needed"] += 1
                 continue
             image, reason = _image(mined, pair, judge)
@@ -114,15 +110,15 @@ def make_flips(
                 continue
             rows += _write(image, pair, staging / "train")
             taken.append(pair)
-            progress("flips", len(taken), min(settings.count, len(order)))
-        found = _count(taken, dropped, mined)
+            progress("flips", len(taken), min(count, len(order)))
+        flip_set = _count(taken, dropped, mined)
         write_rows(staging / "train" / "metadata.jsonl", rows)
-        write_whole(staging / "README.md", _card(found))
-    return found
+        write_whole(staging / "README.md", _card(flip_set))
+    return flip_set
 
 
 def _count(taken: Sequence[dict[str, Any]], dropped: Counter[str], mined: Path) -> FlipSet:
-    """What is in the set. Raises CorpusError, saying why, if it is empty."""
+    """Counts the set. Raises CorpusError, with the reasons, if it is empty."""
     if not taken:
         reasons = ", ".join(
             f"{reason} {dropped[reason]:,}" for reason in REASONS if dropped[reason]

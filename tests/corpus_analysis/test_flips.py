@@ -14,7 +14,6 @@ import pytest
 from PIL import Image
 
 from counterprior.corpus_analysis.alignment.flips import (
-    FlipSettings,
     balanced,
     excluded,
     make_flips,
@@ -124,7 +123,7 @@ def test_both_images_under_one_caption(mined: Path, tmp_path: Path) -> None:
     import datasets
 
     out = tmp_path / "flips"
-    found = make_flips(mined, out, FlipSettings(), None, silent)
+    found = make_flips(mined, out, None, silent)
     assert found.pairs == 12
     assert {k: v for k, v in found.dropped.items() if v} == {
         "handed": 1,
@@ -150,7 +149,7 @@ def test_both_images_under_one_caption(mined: Path, tmp_path: Path) -> None:
 def test_the_set_is_the_same_twice_and_count_limits_it(mined: Path, tmp_path: Path) -> None:
     (tmp_path / ".a.partial" / "train").mkdir(parents=True)  # what kill -9 leaves
     for name in ("a", "b"):
-        make_flips(mined, tmp_path / name, FlipSettings(count=5, seed=2), None, silent)
+        make_flips(mined, tmp_path / name, None, silent, count=5, seed=2)
     files = [
         {p.name: p.read_bytes() for p in (tmp_path / name).rglob("*") if p.is_file()}
         for name in ("a", "b")
@@ -176,7 +175,7 @@ class Reader:
 
 
 def test_a_judge_keeps_writing_out(mined: Path, tmp_path: Path) -> None:
-    found = make_flips(mined, tmp_path / "flips", FlipSettings(), Reader(), silent)
+    found = make_flips(mined, tmp_path / "flips", Reader(), silent)
     assert found.dropped["text_seen"] == 4 and found.dropped["not_judged"] == 2
     assert found.pairs == 6
 
@@ -187,21 +186,21 @@ def test_an_empty_set_is_an_error_that_says_why(mined: Path, tmp_path: Path) -> 
             yield from ((question, Verdict("missing", "")) for question in questions)
 
     with pytest.raises(CorpusError, match=r"no pair is left \(.*handed 1, .*not_judged 12"):
-        make_flips(mined, tmp_path / "flips", FlipSettings(), Blind(), silent)
+        make_flips(mined, tmp_path / "flips", Blind(), silent)
     assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*.partial"))
 
 
 def test_no_layout_or_a_full_folder_is_an_error(mined: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="--stage layout"):
-        make_flips(tmp_path, tmp_path / "flips", FlipSettings(), None, silent)
+        make_flips(tmp_path, tmp_path / "flips", None, silent)
     with pytest.raises(UsageError, match="is not empty; give another --out"):
-        make_flips(mined, mined, FlipSettings(), None, silent)
+        make_flips(mined, mined, None, silent)
 
     def stop(stage: str, done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make_flips(mined, tmp_path / "flips", FlipSettings(), None, stop)
+        make_flips(mined, tmp_path / "flips", None, stop)
     assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*.partial"))
 
 
