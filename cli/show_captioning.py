@@ -47,13 +47,13 @@ def _print_scores(one: WhoseCaptions) -> None:
 
 def _print_ranking(ranking: CaptionerRanking) -> None:
     """Who names the left one first more often, and every two on the same images."""
-    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.estimate import interval_text, value_text
 
     output = console(width=120)
     title = "left_first, percent; captioners that share a letter can't be told apart"
     shown = table("captioner", "left_first", "groups", numbers=["left_first"], title=title)
     for one in ranking.captioners:
-        shown.add_row(one.name, show(one.left_first, "%"), one.groups)
+        shown.add_row(one.name, value_text(one.left_first, "%"), one.groups)
     output.print(shown)
     numbers = ("difference", "95 %", "p", "Holm", "n", "images")
     title = "first - second, on images and wordings that both have told in full"
@@ -62,11 +62,11 @@ def _print_ranking(ranking: CaptionerRanking) -> None:
         shown.add_row(
             pair.first,
             pair.second,
-            show(pair.difference, "%", "-"),
-            show_interval(pair.interval, "%"),
-            show(pair.p_value, "1", "-"),
-            show(pair.adjusted, "1", "-"),
+            value_text(pair.value, "%", "-"),
+            interval_text(pair.interval, "%"),
+            value_text(pair.p_value, "1", "-"),
+            value_text(pair.adjusted, "1", "-"),
             f"{pair.n:,}",
-            f"{pair.images:,}",
+            f"{pair.clusters:,}",
         )
     output.print(shown)

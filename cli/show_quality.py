@@ -35,7 +35,7 @@ def print_ratings(found: Mapping[str, Any], as_json: bool) -> None:
         print_json(found)
         return
     from ..eval.people.ratings import interval_of
-    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.estimate import interval_text, value_text
 
     output = console(width=140)
     output.print(_annotators(found), highlight=False)
@@ -44,8 +44,8 @@ def print_ratings(found: Mapping[str, Any], as_json: bool) -> None:
             columns = ("mean", "95 %", "images")
             shown = table("run", *columns, numbers=columns, title=f"{field}, 1 to 7")
             for run, mean in told["runs"].items():
-                value = show(_number(mean["mean"]), "1", "-")
-                shown.add_row(run, value, show_interval(interval_of(mean), "1"), f"{mean['n']:,}")
+                value = value_text(_number(mean["mean"]), "1", "-")
+                shown.add_row(run, value, interval_text(interval_of(mean), "1"), f"{mean['n']:,}")
             output.print(shown)
         name = "difference" if "runs" in told else "preference"
         votes = () if "runs" in told else ("first better", "even", "second better")
@@ -57,10 +57,10 @@ def print_ratings(found: Mapping[str, Any], as_json: bool) -> None:
                 pair["first"],
                 pair["second"],
                 *(f"{pair[vote.replace(' ', '_')]:,}" for vote in votes),
-                show(_number(pair[name]), "1", "-"),
-                show_interval(interval_of(pair), "1"),
-                show(_number(pair["p_value"]), "1", "-"),
-                show(_number(pair.get("adjusted")), "1", "-"),
+                value_text(_number(pair[name]), "1", "-"),
+                interval_text(interval_of(pair), "1"),
+                value_text(_number(pair["p_value"]), "1", "-"),
+                value_text(_number(pair.get("adjusted")), "1", "-"),
                 f"{pair['n']:,}",
                 f"{pair['clusters']:,}",
             )
@@ -86,10 +86,11 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
     if as_json:
         from ..eval.core import without_nan
 
-        sets = without_nan([vars(one) for one in distances])
+        sets = without_nan(distances)
         print_json({**report.to_json(), "distances": sets})
         return
-    from ..eval.results.tables import exclusions_text, show, show_interval
+    from ..eval.results.tables import exclusions_text
+    from ..eval.stats.estimate import interval_text, value_text
 
     output = console(width=140)
     numbers = ("value", "95 %", "n")
@@ -100,8 +101,8 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
             shown.add_row(
                 run,
                 score.name,
-                show(score.value, score.unit),
-                show_interval(score.interval, score.unit),
+                value_text(score.value, score.unit),
+                interval_text(score.interval, score.unit),
                 f"{score.n:,}",
                 exclusions_text(score),
             )
@@ -115,7 +116,7 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
 
 
 def _distances(distances: Sequence[SetDistance]) -> Table:
-    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.estimate import interval_text, value_text
 
     numbers = ("value", "95 %", "images", "dimensions")
     title = f"distance of sets of images to those of {distances[0].base}"
@@ -125,8 +126,8 @@ def _distances(distances: Sequence[SetDistance]) -> Table:
             one.run,
             one.name,
             one.extractor,
-            show(one.value, "1"),
-            show_interval(one.interval, "1"),
+            value_text(one.value, "1"),
+            interval_text(one.interval, "1"),
             f"{one.n:,}",
             f"{one.dimensions:,}",
         )

@@ -60,7 +60,7 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
 
 def print_judge_checks(found: CheckedJudges) -> None:
     """Prints how often each judge recognizes gold images, by part, and where it was misled."""
-    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.estimate import interval_text, value_text
 
     output, gold = console(width=120), found.suite
     first, *others = gold.columns
@@ -74,15 +74,18 @@ def print_judge_checks(found: CheckedJudges) -> None:
             told = by_group[part, first]
             shown.add_row(
                 part.removeprefix(f"{gold.parts}="),
-                show(told.value, told.unit),
-                show_interval(told.interval, told.unit),
+                value_text(told.value, told.unit),
+                interval_text(told.interval, told.unit),
                 f"{told.n:,}",
-                *(show(by_group[part, name].value, by_group[part, name].unit) for name in others),
+                *(
+                    value_text(by_group[part, name].value, by_group[part, name].unit)
+                    for name in others
+                ),
             )
         output.print(shown)
         for name in gold.meanings:
             told = by_group["all", name]
-            value = f"{show(told.value, told.unit)} ({show_interval(told.interval, told.unit)})"
+            value = told.text(told.unit)
             output.print(f"{name}: {value}, n = {told.n:,}", style="dim", highlight=False)
         for name, said in check.confusion.items():
             counts = ", ".join(f"{n:,} {label}" for label, n in said.items())
@@ -98,7 +101,7 @@ def print_judge_checks(found: CheckedJudges) -> None:
 
 def print_checks(checks: Sequence[Check]) -> None:
     """Prints a table of the self-test: truth, what the judge says, and the corrected value."""
-    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.estimate import interval_text, value_text
 
     numbers = ("truth", "as judged", "corrected", "95 %")
     title = "known truth, as judged, and corrected by labels of a part (percent; grain in levels)"
@@ -110,8 +113,8 @@ def print_checks(checks: Sequence[Check]) -> None:
             check.trial,
             check.judge,
             check.score,
-            *(show(value, "%") for value in values),
-            show_interval(check.corrected.interval, "%"),
+            *(value_text(value, "%") for value in values),
+            interval_text(check.corrected.interval, "%"),
             "yes" if check.holds else "NO",
         )
     output = console(width=140)
@@ -173,12 +176,10 @@ def _judge(card: JudgeCard) -> str:
 
 def _confusion(question: str, found: HumanAgreement) -> Table:
     """People's labels against the judge's, with Cohen's kappa."""
-    from ..eval.results.tables import show, show_interval
+    from ..eval.stats.estimate import Estimate
     from ..eval.stats.intervals import Interval
 
-    kappa = (
-        f"kappa {show(found.kappa, '1')} ({show_interval(Interval(found.low, found.high), '1')})"
-    )
+    kappa = f"kappa {Estimate(found.kappa, Interval(found.low, found.high)).text('1')}"
     title = f"{question}: people (rows) and judge, n = {found.n:,}, {kappa}"
     shown = table("", *found.labels, numbers=found.labels, title=title)
     for label, row in zip(found.labels, found.matrix, strict=True):

@@ -11,11 +11,12 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 from ..errors import RunFailed, UsageError
+from .stats.estimate import Estimate
 from .stats.intervals import NOTHING, Interval
 
 if TYPE_CHECKING:
@@ -387,39 +388,33 @@ def count_excluded(labels: Iterable[str], scored: Iterable[str]) -> dict[str, in
     return dict(sorted(counts.items()))
 
 
-@dataclass(frozen=True)
-class Score:
-    """One number about one generator under one judge, with everything that qualifies it."""
+@dataclass(frozen=True, kw_only=True)
+class Score(Estimate):
+    """One estimate about one generator under one judge, with its name, unit and group."""
 
     name: str
     """Metric, e.g. `hom`."""
-    value: float
-    """In `unit`; NaN where it is undefined, never 0 instead."""
-    interval: Interval
-    """95 %, over clusters of items that belong together."""
-    n: int
-    """Items that count."""
     unit: str
-    """`%` (0 to 100, or -100 to 100 where signed), or `1` (0 to 1, or a count)."""
-    excluded: Mapping[str, int] = field(default_factory=dict)
-    """Items that don't count, by label."""
+    """`%` (0 to 100, or -100 to 100 where signed), `1` (0 to 1, or any number), or what is
+    counted, e.g. `images`."""
     group: str = ALL
     """`all`, or `column=value`."""
     wide: Interval = NOTHING
     """95 % over both members of a pair at once (conservative), where members recur."""
     null: float = math.nan
-    """What is expected without any effect, where that isn't 0."""
+    """Expected without any effect, where that isn't 0."""
     bounds: Interval = NOTHING
-    """If all that was left out were for, or against; only where more than a tenth was."""
-    p_value: float = math.nan
-    """Of the test that the metric names, where it names one."""
-    warning: str = ""
-    """What the interval can't promise, e.g. its measured coverage with so few clusters."""
+    """If everything excluded were for, or against; only where more than a tenth is."""
+
+    @classmethod
+    def of(cls, estimate: Estimate, **facts: Any) -> Self:
+        """A score from an estimate in its unit, without the estimate's p-value: a score has one
+        only of a test that its metric names."""
+        return super().of(estimate, **{"p_value": math.nan, **facts})
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
+        return {name: without_nan(getattr(self, name)) for name in _WRITTEN}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Score:
@@ -432,10 +427,32 @@ class Score:
         return cls(**values)
 
 
+_WRITTEN = (
+    "name",
+    "value",
+    "interval",
+    "n",
+    "unit",
+    "excluded",
+    "group",
+    "wide",
+    "null",
+    "bounds",
+    "p_value",
+    "warning",
+)
+"""Fields of a score in scores.json and other files, in their order."""
+
+
 def without_nan(value: Any) -> Any:
-    """Plain values with None where a number is undefined: JSON has no NaN."""
+    """Plain values of dataclasses, mappings and sequences; None where a number is undefined, as
+    JSON has no NaN. A dataclass with a `to_json` is written by it."""
     if isinstance(value, float) and math.isnan(value):
         return None
+    if is_dataclass(value) and not isinstance(value, type):
+        if hasattr(value, "to_json"):
+            return value.to_json()
+        return {field.name: without_nan(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {name: without_nan(item) for name, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

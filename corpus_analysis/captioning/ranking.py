@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from ...eval.core import without_nan
 from ...eval.stats.bootstrap import Array
 from ...eval.stats.clusters import cluster_interval
-from ...eval.stats.comparison import holm_of_defined, tied_groups, tied_letters
-from ...eval.stats.intervals import Interval
+from ...eval.stats.comparison import (
+    Comparison,
+    adjust,
+    pairwise_p_values,
+    tied_groups,
+    tied_letters,
+)
 from .reading import SIDED
 from .scores import COMPLETE, BothSides
 
@@ -30,34 +36,32 @@ class RankedCaptioner:
 
 
 @dataclass(frozen=True)
-class ComparedCaptioners:
-    """Two captioners on the images and wordings of which both have named both things."""
-
-    first: str
-    """The one that names the left one first more often over all that it has told."""
-    second: str
-    difference: float
-    """`left_first` of the first less that of the second, percent."""
-    interval: Interval
-    """95 %, over images."""
-    p_value: float
-    """Two-sided, against no difference."""
-    adjusted: float
-    """The same after Holm, over all pairs of captioners."""
-    n: int
-    """Images with wordings that both have told in full."""
-    images: int
-    """How many different images those are."""
-
-
-@dataclass(frozen=True)
 class CaptionerRanking:
     """All captioners of a run, the one that names the left one first most often at the top."""
 
     captioners: tuple[RankedCaptioner, ...]
     """Those without a score are not ranked."""
-    pairs: tuple[ComparedCaptioners, ...]
-    """Every two of them."""
+    pairs: tuple[Comparison, ...]
+    """Every two of them, in percent: the one that names the left one first more often over all that
+    it has told is the first; `n` counts images with wordings, `clusters` images."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        pairs = [
+            {
+                "first": pair.first,
+                "second": pair.second,
+                "difference": pair.value,
+                "interval": pair.interval,
+                "p_value": pair.p_value,
+                "adjusted": pair.adjusted,
+                "n": pair.n,
+                "images": pair.clusters,
+            }
+            for pair in self.pairs
+        ]
+        plain: dict[str, Any] = without_nan({"captioners": self.captioners, "pairs": pairs})
+        return plain
 
 
 def rank_captioners(told: Mapping[str, Sequence[BothSides]]) -> CaptionerRanking:
@@ -70,12 +74,8 @@ def rank_captioners(told: Mapping[str, Sequence[BothSides]]) -> CaptionerRanking
     values = {name: _values(pairs) for name, pairs in told.items()}
     means = {n: 100 * sum(v.values()) / len(v) for n, v in values.items() if v}
     ranked = sorted(means, key=lambda name: (-means[name], name))
-    pairs = [_compared(values, *two) for two in combinations(ranked, 2)]
-    adjusted = holm_of_defined([pair.p_value for pair in pairs])
-    pairs = [replace(pair, adjusted=value) for pair, value in zip(pairs, adjusted, strict=True)]
-    # Two that share no image were not told apart.
-    differ = {(p.first, p.second): 1.0 if math.isnan(p.adjusted) else p.adjusted for p in pairs}
-    tied = tied_groups(means, differ)
+    pairs = adjust([_compared(values, *two) for two in combinations(ranked, 2)])
+    tied = tied_groups(means, pairwise_p_values(pairs))
     return CaptionerRanking(
         tuple(RankedCaptioner(name, means[name], tied_letters(tied, name)) for name in ranked),
         tuple(pairs),
@@ -93,7 +93,8 @@ def _values(pairs: Sequence[BothSides]) -> dict[tuple[str, str], float]:
 
 def _compared(
     values: Mapping[str, Mapping[tuple[str, str], float]], first: str, second: str
-) -> ComparedCaptioners:
+) -> Comparison:
+    """Two captioners on the images and wordings of which both have named both things."""
     shared = [key for key in values[first] if key in values[second]]
     columns = np.array([[values[name][key] for name in (first, second)] for key in shared])
     images = [image for image, _ in shared]
@@ -101,14 +102,5 @@ def _compared(
     def difference(means: Array) -> Array:
         return means[..., :1] - means[..., 1:]
 
-    (found,) = cluster_interval(columns.reshape(-1, 2), images, (0, 1), difference)
-    return ComparedCaptioners(
-        first=first,
-        second=second,
-        difference=100 * found.value,
-        interval=found.interval.scaled(100),
-        p_value=found.p_value,
-        adjusted=math.nan,
-        n=len(shared),
-        images=len(set(images)),
-    )
+    (estimate,) = cluster_interval(columns.reshape(-1, 2), images, (0, 1), difference)
+    return Comparison.of(estimate.scaled(100), first=first, second=second)

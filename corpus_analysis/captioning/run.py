@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ class Captioning:
             for one in self.results
         ]
         plain: dict[str, Any] = without_nan(
-            {"source": dict(self.source), "results": results, "ranking": asdict(self.ranking)}
+            {"source": dict(self.source), "results": results, "ranking": self.ranking}
         )
         return plain
 

@@ -102,7 +102,7 @@ def against_people(pairs: Sequence[BothSides], told: Sequence[Told]) -> list[Sco
     ours, theirs = _by_image(found), _by_image(told)
     both = [image for image in ours if image in theirs]
     if not both:
-        return [balanced(found), Score("above_people", math.nan, NOTHING, 0, "%")]
+        return [balanced(found), Score(math.nan, name="above_people", unit="%")]
     columns = np.array([(ours[image], theirs[image]) for image in both], dtype=float)
     return [
         balanced(found),
@@ -235,7 +235,7 @@ def _mean(
     known = np.array(values, dtype=float)
     n = int((~np.isnan(known)).sum())
     if not n:
-        return Score(name, math.nan, NOTHING, 0, "%", excluded or {}, group, null=null)
+        return Score(math.nan, excluded=excluded or {}, name=name, unit="%", group=group, null=null)
     (score,) = statistics(
         (name,),
         known[:, None],

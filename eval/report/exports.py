@@ -24,7 +24,7 @@ from ..publishing.scrubbing import Scrubber
 from ..results.contents import RunContents
 from ..results.names import slugify
 from ..results.scoring import JudgedRun
-from ..results.tables import show, show_interval
+from ..stats.estimate import interval_text, value_text
 from ..store.verdicts import Answered
 from .gallery import answers_by_case
 
@@ -258,7 +258,7 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     """What the number means, in how many items, how sure, without what, on which rows, by whom."""
     header = run.run.header
     yield f"{score.name} {'in %' if score.unit == '%' else 'from 0 to 1'}, {better} is better"
-    yield f"95 % interval {show_interval(score.interval, score.unit)}"
+    yield f"95 % interval {interval_text(score.interval, score.unit)}"
     yield f"n = {score.n}"
     if score.warning:
         yield score.warning
@@ -312,7 +312,7 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
         "metadata": {
             "unit": score.unit,
             "excluded": dict(score.excluded),
-            "shown": show(score.value, score.unit),
+            "shown": value_text(score.value, score.unit),
             "warning": score.warning,
         },
     }

@@ -6,7 +6,7 @@ import math
 
 from markupsafe import Markup
 
-from ..results.tables import UNDEFINED, show
+from ..stats.estimate import UNDEFINED, value_text
 from ..stats.intervals import Interval
 
 
@@ -18,7 +18,7 @@ def number(value: float | None, unit: str = "1") -> Markup:
     """
     if value is None or math.isnan(value):
         return Markup("<span class=undefined>{}</span>").format(UNDEFINED)
-    return Markup('<data value="{}">{}</data>').format(repr(float(value)), show(value, unit))
+    return Markup('<data value="{}">{}</data>').format(repr(float(value)), value_text(value, unit))
 
 
 def interval(ends: Interval, unit: str = "1") -> Markup:

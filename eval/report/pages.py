@@ -292,13 +292,16 @@ def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[tuple[str, Stri
 
 def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:
     """What is drawn of a judge's card, by label; NaN where it is undefined."""
-    yield "parsed", Score("parsed", card.parse_rate, NOTHING, card.asked, "1")
-    yield "first-named", Score("first_named", card.first_named, NOTHING, card.asked, "1", null=0.5)
+    yield "parsed", Score(card.parse_rate, n=card.asked, name="parsed", unit="1")
+    yield (
+        "first-named",
+        Score(card.first_named, n=card.asked, name="first_named", unit="1", null=0.5),
+    )
     for name, how in _CONTROLS.items():
         found = card.probes.get(name)
         share, n = (found.consistency, found.n) if found and found.n else (math.nan, 0)
         ends = wilson(round(share * n), n) if n else NOTHING
-        yield f"same {how}", Score(name, share, ends, n, "1")
+        yield f"same {how}", Score(share, ends, n, name=name, unit="1")
 
 
 _CONTROLS = {"mirror": "when mirrored", "swap": "when swapped", "mirror_swap": "under both"}

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from ..core import Score
 from ..results.risk import Curve
+from ..stats.estimate import Estimate
 from ..stats.intervals import NOTHING, Interval
 from .strips import SERIES, PlotPoint
 
@@ -63,13 +64,16 @@ STYLE: Any = {
 
 
 class CurvePoint(NamedTuple):
-    """A score at one value of what was varied."""
+    """An estimate at one value of what was varied."""
 
     x: float
-    y: float
-    """NaN where it is undefined: not drawn."""
-    interval: Interval = NOTHING
-    """95 %; NaN without one."""
+    estimate: Estimate
+    """Not drawn where it is undefined."""
+
+    @property
+    def y(self) -> float:
+        """The estimate's value."""
+        return self.estimate.value
 
 
 def curve_plot(
@@ -89,7 +93,7 @@ def curve_plot(
             color, marker = COLORS[number % SERIES], MARKERS[number % len(MARKERS)]
             axes.plot([p.x for p in points], [p.y for p in points], color=color, label=name)
             for p in points:
-                _whiskers(axes, p.x, p.y, color, up=p.interval)
+                _whiskers(axes, p.x, p.y, color, up=p.estimate.interval)
                 hint = f"{name}: {p.y:.3g} at {p.x:g}"
                 _mark(axes, p.x, p.y, color, marker, hint)
         if not drawn:

@@ -112,7 +112,18 @@ def _manifest(
                     {"name": s.name, "value": s.score.value, "groups": s.groups.split()}
                     for s in board.standings
                 ],
-                "comparisons": [comparison.to_json() for comparison in board.comparisons],
+                "comparisons": [
+                    {
+                        "first": pair.first,
+                        "second": pair.second,
+                        "difference": pair.value,
+                        "interval": pair.interval,
+                        "p_value": pair.p_value,
+                        "adjusted": pair.adjusted,
+                        "n": pair.n,
+                    }
+                    for pair in board.comparisons
+                ],
             }
             for board in boards
         ],

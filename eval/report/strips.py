@@ -15,7 +15,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from ..core import Score
-from ..results.tables import show, show_interval
 
 SERIES = 8
 """Colors that `style.css` tells apart; every fourth has the same shape."""
@@ -38,9 +37,7 @@ class PlotPoint:
     @property
     def hint(self) -> str:
         """Text under the mouse and for screen readers."""
-        s = self.score
-        interval = show_interval(s.interval, s.unit)
-        return f"{self.name}: {show(s.value, s.unit)} ({interval}), n = {s.n:,}"
+        return f"{self.name}: {self.score.text(self.score.unit)}, n = {self.score.n:,}"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import numpy as np
 from ...errors import UsageError
 from ..core import Score, without_nan
 from ..engine.run import Run, RunError
-from ..stats.comparison import holm_of_defined
-from ..stats.intervals import Interval
+from ..stats.comparison import Comparison, adjust
+from ..stats.estimate import interval_text, value_text
 from ..stats.means import cluster_mean
 from ..suites import open_suite
 from ..suites.scoring import factor_of
@@ -23,15 +22,13 @@ from .leaderboard import paired
 from .names import short_names
 from .quality import ImageQuality, read_quality
 from .scoring import JudgedRun, ScoreSettings, score_runs
-from .tables import show, show_interval
 
 
-@dataclass(frozen=True)
-class QualityChange:
-    """A score of a run against the same score of the base run, on the cases that both have."""
+@dataclass(frozen=True, kw_only=True)
+class QualityChange(Comparison):
+    """A score of a run less that of the base run, on the cases that both have; its p-value is
+    adjusted over all runs under one scorer."""
 
-    run: str
-    """Name of the run."""
     scorer: str
     """The scorer, or the judge whose headline score it is."""
     score: str
@@ -45,16 +42,27 @@ class QualityChange:
     """The base run's, over everything that it has."""
     after: float
     """The run's, over everything that it has."""
-    difference: float
-    """After - before, on the shared cases."""
-    interval: Interval
-    """95 %, over clusters."""
-    p_value: float
-    """Two-sided."""
-    adjusted: float
-    """The same after Holm, over all runs under this scorer."""
-    n: int
-    """Shared cases."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(
+            {
+                "run": self.first,
+                "scorer": self.scorer,
+                "score": self.score,
+                "kind": self.kind,
+                "better": self.better,
+                "unit": self.unit,
+                "before": self.before,
+                "after": self.after,
+                "difference": self.value,
+                "interval": self.interval,
+                "p_value": self.p_value,
+                "adjusted": self.adjusted,
+                "n": self.n,
+            }
+        )
+        return plain
 
 
 COLUMNS = ("run", "what", "by", "before", "after", "difference", "95 %", "p", "Holm", "pairs")
@@ -83,12 +91,12 @@ class QualityReport:
         """The changes as text, a tuple of `COLUMNS` each."""
         return [
             (
-                one.run,
+                one.first,
                 f"{one.score} ({one.better} is better)" if one.kind == "bias" else "quality",
                 one.scorer,
-                *(show(v, one.unit) for v in (one.before, one.after, one.difference)),
-                show_interval(one.interval, one.unit),
-                *(show(p, "1", "-") for p in (one.p_value, one.adjusted)),
+                *(value_text(v, one.unit) for v in (one.before, one.after, one.value)),
+                interval_text(one.interval, one.unit),
+                *(value_text(p, "1", "-") for p in (one.p_value, one.adjusted)),
                 f"{one.n:,}",
             )
             for one in self.changes
@@ -96,22 +104,26 @@ class QualityReport:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
+        plain: dict[str, Any] = without_nan(vars(self))
         return plain
 
 
-def compare_quality(base: ImageQuality, others: Mapping[str, ImageQuality]) -> list[QualityChange]:
+def compare_quality(
+    base_run: str, base: ImageQuality, others: Mapping[str, ImageQuality]
+) -> list[QualityChange]:
     """Each run's scores less the base's, paired by case. others: by the run's name."""
     changes = []
     for name, other in others.items():
         shared = [case for case in base.values if case in other.values]
-        found = cluster_mean(
+        difference = cluster_mean(
             np.array([other.values[case] - base.values[case] for case in shared]),
             [base.clusters[case] for case in shared],
         )
         changes.append(
-            QualityChange(
-                run=name,
+            QualityChange.of(
+                difference,
+                first=name,
+                second=base_run,
                 scorer=base.scorer,
                 score="mean",
                 kind="quality",
@@ -119,28 +131,26 @@ def compare_quality(base: ImageQuality, others: Mapping[str, ImageQuality]) -> l
                 unit="1",
                 before=base.score.value,
                 after=other.score.value,
-                difference=found.value,
-                interval=found.interval,
-                p_value=found.p_value,
-                adjusted=math.nan,
-                n=len(shared),
             )
         )
-    return adjusted(changes)
+    return adjust(changes)
 
 
-def compare_bias(base: JudgedRun, others: Mapping[str, JudgedRun]) -> list[QualityChange]:
+def compare_bias(
+    base_run: str, base: JudgedRun, others: Mapping[str, JudgedRun]
+) -> list[QualityChange]:
     """Each run's headline score less the base's, on the items that both have a value for."""
     headline = open_suite(base.result.run.suite).headline
     before, items = base.whole[headline.score], headline.items(base.outcomes)
     changes = []
     for name, other in others.items():
         after = other.whole[headline.score]
-        found, n = paired(headline.items(other.outcomes), items, headline)
-        factor = factor_of(before.unit)
+        difference = paired(headline.items(other.outcomes), items, headline)
         changes.append(
-            QualityChange(
-                run=name,
+            QualityChange.of(
+                difference.scaled(factor_of(before.unit)),
+                first=name,
+                second=base_run,
                 scorer=base.result.judge,
                 score=headline.score,
                 kind="bias",
@@ -148,20 +158,9 @@ def compare_bias(base: JudgedRun, others: Mapping[str, JudgedRun]) -> list[Quali
                 unit=before.unit,
                 before=before.value,
                 after=after.value,
-                difference=factor * found.value,
-                interval=found.interval.scaled(factor),
-                p_value=found.p_value,
-                adjusted=math.nan,
-                n=n,
             )
         )
-    return adjusted(changes)
-
-
-def adjusted(changes: Sequence[QualityChange]) -> list[QualityChange]:
-    """The changes with their p-values after Holm."""
-    p_values = holm_of_defined([change.p_value for change in changes])
-    return [replace(c, adjusted=value) for c, value in zip(changes, p_values, strict=True)]
+    return adjust(changes)
 
 
 def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityReport:
@@ -224,10 +223,10 @@ def quality_report_of(
     }
     changes: list[QualityChange] = []
     for who, first in judged[base].items():
-        changes += compare_bias(first, _runs_judged_by(judged, others, who))
+        changes += compare_bias(base, first, _runs_judged_by(judged, others, who))
     for scored in qualities[base]:
         alike = {name: _of_the_same(scored, name, qualities[name]) for name in others}
-        changes += compare_quality(scored, {n: found for n, found in alike.items() if found})
+        changes += compare_quality(base, scored, {n: q for n, q in alike.items() if q})
     return QualityReport(suite, base, shown, changes)
 
 

@@ -96,18 +96,14 @@ def _by_labels(
     if len(pairs) < 2:
         return None
     given = np.array(pairs)
-    found = ppi(
+    estimate = ppi(
         rest, given[:, 0], given[:, 1], measure.worth.ends, clusters=clusters[0] + clusters[1]
     )
-    factor = factor_of(measure.unit)
-    return Score(
+    return Score.of(
+        estimate.scaled(factor_of(measure.unit)),
         name=f"{measure.name}_corrected",
-        value=factor * found.value,
-        interval=found.interval.scaled(factor),
-        n=len(rest) + len(pairs),
         unit=measure.unit,
         excluded={"labeled_not_valid_for_both": disputed, "not_valid": invalid},
-        warning=found.warning,
     )
 
 
@@ -127,14 +123,11 @@ def _by_card(measure: Measure, card: HumanAgreement) -> Score | None:
         return None
     if positives[0] / positives[1] + negatives[0] / negatives[1] - 1 < YOUDEN:
         return None
-    found = rogan_gladen(said.count(high), len(said), *positives, *negatives)
-    factor, shift = 100 * (high - low), 100 * low
-    ends = found.interval.scaled(factor)
-    return Score(
+    share = rogan_gladen(said.count(high), len(said), *positives, *negatives)
+    return Score.of(
+        share.scaled(100 * (high - low)).shifted(100 * low),
         name=f"{measure.name}_by_card",
-        value=factor * found.value + shift,
-        interval=type(ends)(ends.low + shift, ends.high + shift),
-        n=len(said),
         unit="%",
+        n=len(said),
         excluded={"not_valid": len(measure.outcomes) - len(said)},
     )

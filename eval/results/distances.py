@@ -6,25 +6,30 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import UsageError
 from ...progress import Progress, silent
-from ..core import describe
+from ..core import describe, without_nan
 from ..engine.features import image_features
 from ..engine.run import Run
 from ..scorers.features import FeatureExtractor, open_extractor
 from ..stats.bootstrap import Array
 from ..stats.distances import cmmd, frechet_distance, kernel_distance
-from ..stats.intervals import NOTHING, Interval
+from ..stats.estimate import Estimate
 from .changes import check_alike
 from .names import short_names
 
 
-@dataclass(frozen=True)
-class SetDistance:
-    """Between the images of two runs on the same cases."""
+@dataclass(frozen=True, kw_only=True)
+class SetDistance(Estimate):
+    """A distance between the images of two runs on the same cases.
+
+    NaN for fewer than two shared cases. Only `kid` has an interval, over clusters; the others are
+    biased. `n` counts the images of each run.
+    """
 
     run: str
     """Name of the run."""
@@ -34,16 +39,25 @@ class SetDistance:
     """`fid`, `fd` (Frechet's distance of features that are not Inception's), `kid` or `cmmd`."""
     extractor: str
     """Of the features, in a few words."""
-    value: float
-    """NaN for fewer than two shared cases."""
-    interval: Interval
-    """95 % over clusters, for `kid`; NOTHING for the others, which are biased."""
-    n: int
-    """Images of each run."""
     dimensions: int
     """Of the features."""
-    warning: str = ""
-    """What the number can't promise."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(
+            {
+                "run": self.run,
+                "base": self.base,
+                "name": self.name,
+                "extractor": self.extractor,
+                "value": self.value,
+                "interval": self.interval,
+                "n": self.n,
+                "dimensions": self.dimensions,
+                "warning": self.warning,
+            }
+        )
+        return plain
 
 
 def set_distances(
@@ -85,29 +99,26 @@ def _between(
     n, d = first.shape if shared else (0, 0)
     distances = []
     for name in extractor.distances:
-        value, interval, warning = math.nan, NOTHING, ""
+        distance = Estimate(math.nan)
         if n > 1 and name == "kid":
-            value, interval = kernel_distance(first, second, [clusters[case] for case in shared])
+            distance = kernel_distance(first, second, [clusters[case] for case in shared])
         elif n > 1 and name == "cmmd":
-            value = cmmd(first, second)
+            distance = Estimate(cmmd(first, second))
         elif n > 1:
-            value = frechet_distance(first, second)
-            if n <= d:
-                warning = (
-                    f"{n:,} images in {d:,} dimensions: far above the distance of many images; "
-                    f"compare it only with distances of as many"
-                )
+            warning = (
+                f"{n:,} images in {d:,} dimensions: far above the distance of many images; "
+                f"compare it only with distances of as many"
+            )
+            distance = Estimate(frechet_distance(first, second), warning=warning if n <= d else "")
         distances.append(
-            SetDistance(
+            SetDistance.of(
+                distance,
+                n=n,
                 run=other,
                 base=base,
                 name=name,
                 extractor=describe(extractor.identity()),
-                value=value,
-                interval=interval,
-                n=n,
                 dimensions=d,
-                warning=warning,
             )
         )
     return distances

@@ -7,15 +7,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from ..core import Score, describe
 from ..stats.bootstrap import Array
-from ..stats.clusters import Estimate, cluster_interval
-from ..stats.comparison import ALPHA, holm_of_defined, tied_groups, tied_letters
-from ..stats.intervals import Interval
+from ..stats.clusters import cluster_interval
+from ..stats.comparison import (
+    ALPHA,
+    Comparison,
+    adjust,
+    pairwise_p_values,
+    tied_groups,
+    tied_letters,
+)
+from ..stats.estimate import Estimate
 from ..suites.base import Headline, Items
 from ..suites.scoring import factor_of
 from .contents import RunContents
@@ -43,28 +49,6 @@ class Standing:
         """`2`, or `1-3` where it is tied; empty without a score."""
         tied = f"{self.best}-{self.worst}" if self.best < self.worst else str(self.best)
         return tied if self.best else ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two runs on the items that both have a value for."""
-
-    first: str
-    """The better one in the leaderboard."""
-    second: str
-    difference: float
-    """First - second, in the unit of the score."""
-    interval: Interval
-    """95 %."""
-    p_value: float
-    """Two-sided, of the paired bootstrap."""
-    adjusted: float
-    """The same after Holm, over all pairs of the leaderboard."""
-    n: int
-    """Items that both have a value for."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self.__dict__, "interval": list(self.interval)}
 
 
 @dataclass(frozen=True)
@@ -106,10 +90,7 @@ def leaderboard(
     ranks = {n: sign * s.value for n, s in scores.items() if not math.isnan(s.value)}
     ranked = sorted(ranks, key=lambda name: (-ranks[name], name))
     comparisons = _compare(headline, {name: entries[name] for name in ranked}, scores)
-    # A pair that shares no item was not told apart.
-    p_values = {
-        (c.first, c.second): 1.0 if math.isnan(c.adjusted) else c.adjusted for c in comparisons
-    }
+    p_values = pairwise_p_values(comparisons)
     tied = tied_groups(ranks, p_values)
     above = dict.fromkeys(ranked, 0)
     below = dict.fromkeys(ranked, 0)
@@ -136,29 +117,22 @@ def leaderboard(
 def _compare(
     headline: Headline, entries: dict[str, JudgedRun], scores: dict[str, Score]
 ) -> list[Comparison]:
+    """Each pair of runs on the items that both have a value for; the better run is the first."""
     items = {name: headline.items(run.outcomes) for name, run in entries.items()}
-    found = []
-    for first, second in combinations(entries, 2):
-        estimate, n = paired(items[first], items[second], headline)
-        factor = factor_of(scores[first].unit)
-        difference, interval = factor * estimate.value, estimate.interval.scaled(factor)
-        found.append(
-            Comparison(
-                first,
-                second,
-                difference=difference,
-                interval=interval,
-                p_value=estimate.p_value,
-                adjusted=math.nan,
-                n=n,
+    return adjust(
+        [
+            Comparison.of(
+                paired(items[first], items[second], headline).scaled(factor_of(scores[first].unit)),
+                first=first,
+                second=second,
             )
-        )
-    adjusted = holm_of_defined([one.p_value for one in found])
-    return [replace(one, adjusted=value) for one, value in zip(found, adjusted, strict=True)]
+            for first, second in combinations(entries, 2)
+        ]
+    )
 
 
-def paired(first: Items, second: Items, headline: Headline) -> tuple[Estimate, int]:
-    """The difference of a headline's statistic over the items that both have, and their number.
+def paired(first: Items, second: Items, headline: Headline) -> Estimate:
+    """The difference of a headline's statistic over the items that both have; n is their number.
 
     A value that one of the two lacks is left out of both, so that they stand on the same items.
     """
@@ -174,5 +148,5 @@ def paired(first: Items, second: Items, headline: Headline) -> tuple[Estimate, i
 
     n = int((~gaps).all(axis=1).sum()) if width else 0
     clusters = [first[key].cluster for key in shared]
-    (found,) = cluster_interval(np.hstack([a, b]), clusters, headline.ends, difference)
-    return found, n
+    (estimate,) = cluster_interval(np.hstack([a, b]), clusters, headline.ends, difference)
+    return replace(estimate, n=n)

@@ -54,12 +54,11 @@ def read_quality(run: Run) -> list[ImageQuality]:
         clusters = {case.id: case.clusters[0] for case in cases}
         groups = [clusters[case] for case in values]
         mean, spread = (f([*values.values()], groups) for f in (cluster_mean, cluster_deviation))
-        score = Score(
+        score = Score.of(
+            mean,
             name=names[log.root],
-            value=mean.value,
-            interval=mean.interval,
-            n=len(values),
             unit="1",
+            n=len(values),
             excluded=dict(sorted(excluded.items())),
         )
         found.append(

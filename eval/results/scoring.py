@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
+        plain: dict[str, Any] = without_nan(vars(self))
         return plain
 
 

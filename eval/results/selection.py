@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import DataError
 from ..core import ORIGINAL, Outcome, Verdict
 from ..engine.run import Run
-from ..stats.agreement import cohen_kappa, confusion
+from ..stats.agreement import cohen_kappa, confusion, observed_agreement
 from ..stats.bootstrap import Array
 from ..stats.intervals import normal_quantile
 from ..stats.means import cluster_mean
@@ -132,7 +132,9 @@ def _confusion(name: str, said: Sequence[tuple[str, str]], labels: Sequence[str]
     kappa = cohen_kappa(matrix)
     ends = (float(kappa.interval.low), float(kappa.interval.high))
     plain = [[int(count) for count in row] for row in matrix]
-    return Confusion(name, list(labels), plain, kappa.value, ends, kappa.agreement, kappa.n)
+    return Confusion(
+        name, list(labels), plain, kappa.value, ends, observed_agreement(matrix), kappa.n
+    )
 
 
 def score_differences(

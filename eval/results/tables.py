@@ -6,39 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import ALL, Score, describe
-from ..stats.intervals import Interval
+from ..stats.estimate import interval_text, value_text
 from .scoring import Result
 
-UNDEFINED = "undefined"
 FIRST = "pair_type="
 """Begins the groups that are read first: whom a prompt pairs is what the papers break down by."""
 FEW = 10
 """Items below which a group is folded: its intervals say next to nothing."""
 
 
-def show(value: float, unit: str, undefined: str = UNDEFINED) -> str:
-    """One decimal for percent, three for shares.
-
-    >>> show(51.304, "%"), show(0.5, "1"), show(float("nan"), "%")
-    ('51.3', '0.500', 'undefined')
-    """
-    if value != value:
-        return undefined
-    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
-
-
-def show_interval(interval: Interval, unit: str) -> str:
-    """Both ends, or a dash."""
-    if interval.low != interval.low:
-        return "-"
-    return f"{show(interval.low, unit)} to {show(interval.high, unit)}"
-
-
 def exclusions_text(score: Score) -> str:
     """What a score excludes, and its bounds where that is much."""
     counts = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
     if score.bounds.low == score.bounds.low:
-        counts += f"; with them {show_interval(score.bounds, score.unit)}"
+        counts += f"; with them {interval_text(score.bounds, score.unit)}"
     return counts
 
 
@@ -47,9 +28,9 @@ def cells(score: Score) -> tuple[str, ...]:
     return (
         score.name,
         score.group,
-        show(score.value, score.unit),
-        show_interval(score.interval, score.unit),
-        show(score.null, score.unit, ""),
+        value_text(score.value, score.unit),
+        interval_text(score.interval, score.unit),
+        value_text(score.null, score.unit, ""),
         f"{score.n:,}",
         exclusions_text(score),
     )

@@ -150,7 +150,7 @@ def _grain_check(name: str, truth: float, evaluation: Evaluation) -> Check:
         values.append(math.sqrt(max(0.0, float((noise**2).mean()) - (1 / 12 if truth else 0))))
     clusters = [case.clusters[0] for case in evaluation.cases]
     (found,) = cluster_interval(values, clusters, (0.0, 255.0))
-    score = Score("grain", found.value, interval=found.interval, n=len(values), unit="1")
+    score = Score(found.value, found.interval, n=len(values), name="grain", unit="1")
     return Check(name, "pixels", "grain", truth=truth, raw=score, corrected=score)
 
 

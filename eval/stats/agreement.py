@@ -9,20 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .intervals import LEVEL, NOTHING, Interval, normal_quantile
-
-
-class Kappa(NamedTuple):
-    """Agreement beyond chance."""
-
-    value: float
-    """1 is perfect, 0 is chance; NaN where both raters use one label only."""
-    interval: Interval
-    """95 %."""
-    agreement: float
-    """Share of equal labels, in [0, 1]."""
-    n: int
-    """Items that both labeled."""
+from .estimate import Estimate
+from .intervals import LEVEL, Interval, normal_quantile
 
 
 def confusion(
@@ -42,27 +30,39 @@ def confusion(
     return matrix
 
 
-def cohen_kappa(matrix: ArrayLike) -> Kappa:
+def cohen_kappa(matrix: ArrayLike) -> Estimate:
     """Cohen's kappa of a confusion matrix of shape (L, L), unweighted (Cohen 1960).
+
+    1 is perfect, 0 is chance; NaN where both raters use one label only, or without items.
 
     The interval uses the large-sample variance of Fleiss, Cohen and Everitt (1969), with two more
     items spread evenly over the matrix: without these it claims far too much where raters hardly
     ever disagree (for 2 % of 30 items it covers 0.45; with them 0.91 or more).
     """
-    counts = np.asarray(matrix, dtype=float)
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or (counts < 0).any():
-        raise ValueError(f"no confusion matrix: shape {counts.shape}")
-    n = counts.sum()
-    if n == 0:
-        return Kappa(math.nan, NOTHING, math.nan, 0)
-    kappa, _ = _kappa_and_error(counts)
-    observed = float(np.trace(counts) / n)
+    counts = _square(matrix)
+    n = int(counts.sum())
+    kappa, _ = _kappa_and_error(counts) if n else (math.nan, math.nan)
     if math.isnan(kappa):
-        return Kappa(math.nan, NOTHING, observed, int(n))
+        return Estimate(kappa, n=n)
     center, error = _kappa_and_error(counts + 2 / counts.size)
     half = normal_quantile(LEVEL) * error
     ends = Interval(max(-1.0, min(kappa, center - half)), min(1.0, max(kappa, center + half)))
-    return Kappa(kappa, ends, observed, int(n))
+    return Estimate(kappa, ends, n=n)
+
+
+def observed_agreement(matrix: ArrayLike) -> float:
+    """Share of items with equal labels in a confusion matrix, in [0, 1]; NaN without items."""
+    counts = _square(matrix)
+    n = counts.sum()
+    return float(np.trace(counts) / n) if n else math.nan
+
+
+def _square(matrix: ArrayLike) -> NDArray[np.float64]:
+    """A confusion matrix of shape (L, L). Raises ValueError for anything else."""
+    counts = np.asarray(matrix, dtype=float)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or (counts < 0).any():
+        raise ValueError(f"no confusion matrix: shape {counts.shape}")
+    return counts
 
 
 def _kappa_and_error(counts: NDArray[np.float64]) -> tuple[float, float]:

@@ -18,13 +18,13 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import RESAMPLES, Array, Bootstrap, cluster_bootstrap, clustered
+from .estimate import Estimate
 from .intervals import NOTHING, Interval, student_quantile, wilson
 
 MANY_CLUSTERS = 20
@@ -39,23 +39,6 @@ _NO_WIDTH = 1e-9
 
 Statistic = Callable[[Array], Array]
 """From means of shape (..., k) to statistics of shape (..., m)."""
-
-
-class Estimate(NamedTuple):
-    """A statistic of clustered items with its uncertainty."""
-
-    value: float
-    """NaN where it is undefined."""
-    interval: Interval
-    """95 %, never of width 0; NOTHING where the value is undefined."""
-    error: float
-    """Standard deviation of the draws behind the interval."""
-    p_value: float
-    """Two-sided, against 0."""
-    clusters: int
-    """Clusters with a value, of the mean that has the fewest."""
-    warning: str
-    """Measured coverage where that may be below 93 %; empty elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +94,10 @@ def cluster_interval(
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
 
+    Intervals never have a width of 0. `n` counts items with a value, for a statistic in any column;
+    `clusters` is that of the mean that has the fewest; `error` is the standard deviation of the
+    draws behind the interval.
+
     Covers 0.93 or more with fewer than 20 clusters (0.96 to 0.99 on average; cluster rates
     logit-normal with sd 0 to 1.5, 4 to 68 items, rates 0.5 to 0.95). Resampled, 0.87 to 0.97 with
     20 to 59 clusters, which `warning` then says; from 60 on 0.94 on average. But a difference of
@@ -147,12 +134,21 @@ def cluster_interval(
     warning = ""
     if MANY_CLUSTERS <= fewest < ENOUGH_CLUSTERS:
         warning = "20 to 59 clusters: 95 % intervals held the truth in 87 to 97 % of simulations"
+    present = ~np.isnan(columns)
+    counts = present.sum(axis=0) if statistic is None else [present.any(axis=1).sum()] * len(few)
     estimates = []
     for i, value in enumerate(found.estimate.tolist()):
-        known: tuple[Interval, float, float] = NOTHING, math.nan, math.nan
+        estimate = Estimate(
+            value, n=int(counts[i]), clusters=fewest, warning="" if few[i] else warning
+        )
         if not math.isnan(value):
-            known = intervals[i], float(np.nanstd(found.draws[:, i])), p_values[i]
-        estimates.append(Estimate(value, *known, fewest, "" if few[i] else warning))
+            estimate = replace(
+                estimate,
+                interval=intervals[i],
+                error=float(np.nanstd(found.draws[:, i])),
+                p_value=p_values[i],
+            )
+        estimates.append(estimate)
     return estimates
 
 

@@ -4,14 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from ...errors import UsageError
+from .estimate import Estimate
 from .intervals import normal_quantile
 
 ALPHA = 0.05
 """Significance level wherever none is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Estimate):
+    """A difference of two systems on the items that both have a value for, with its p-value."""
+
+    first: str
+    second: str
+    """Subtracted from the first."""
+    adjusted: float = math.nan
+    """The p-value after Holm, over all comparisons that were made together."""
+
+
+Compared = TypeVar("Compared", bound=Comparison)
+
+
+def adjust(comparisons: Sequence[Compared]) -> list[Compared]:
+    """Comparisons that were made together, with their p-values after Holm."""
+    p_values = holm_of_defined([one.p_value for one in comparisons])
+    return [replace(one, adjusted=p) for one, p in zip(comparisons, p_values, strict=True)]
+
+
+def pairwise_p_values(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], float]:
+    """(First, second) -> adjusted p-value; 1 for two systems that share no item, as nothing tells
+    them apart."""
+    return {
+        (one.first, one.second): 1.0 if math.isnan(one.adjusted) else one.adjusted
+        for one in comparisons
+    }
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

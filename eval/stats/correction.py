@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import Array
 from .clusters import MANY_CLUSTERS, student_wilson
-from .intervals import LEVEL, NOTHING, Interval, normal_quantile, student_quantile
+from .estimate import Estimate
+from .intervals import LEVEL, Interval, normal_quantile, student_quantile
 
-
-class Corrected(NamedTuple):
-    """A corrected rate."""
-
-    value: float
-    """Of the truth, in the units of the labels."""
-    interval: Interval
-    """95 %."""
-    weight: float
-    """How far the judge's labels were trusted, in [0, 1]; 1 where that is not estimated."""
-    warning: str = ""
-    """Measured coverage where that may be below 93 %; empty elsewhere."""
-
-
-NOT_CORRECTED = Corrected(math.nan, NOTHING, math.nan)
+NOT_CORRECTED = Estimate(math.nan)
+"""Stands for a rate that the labels can't correct."""
 
 
 def rogan_gladen(
@@ -36,7 +23,7 @@ def rogan_gladen(
     positive_n: int,
     true_negatives: int,
     negative_n: int,
-) -> Corrected:
+) -> Estimate:
     """True rate from a judge's rate and its errors on other, labeled items (Rogan, Gladen 1978).
 
     positives of n: what the judge says; true_positives of positive_n and true_negatives of
@@ -70,7 +57,7 @@ def rogan_gladen(
     shift = 2 * z2 * (missed - invented)
     half = math.sqrt(z2 * variance)
     low, high = value + shift - half, value + shift + half
-    return Corrected(_share(plain), Interval(_share(low), _share(high)), 1.0)
+    return Estimate(_share(plain), Interval(_share(low), _share(high)), n=n)
 
 
 def _share(value: float) -> float:
@@ -83,7 +70,7 @@ def ppi(
     labels: ArrayLike,
     ends: tuple[float, float],
     clusters: ArrayLike | None = None,
-) -> Corrected:
+) -> Estimate:
     """Mean of the truth from a few labels and many judgments (PPI++, Angelopoulos et al. 2023).
 
     judged: shape (N,), judge on the unlabeled items; labeled_judged and labels: shape (n,), judge
@@ -109,9 +96,10 @@ def ppi(
     f, g, y = (f - low) / span, (g - low) / span, (y - low) / span
     weight, center, variance = _rectified(f, g, y)
     value = float((y - weight * g).mean()) + (weight * float(f.mean()) if len(f) else 0.0)
-    groups, together = float(len(y)), 0.0
+    groups, together, count = float(len(y)), 0.0, 0
     if clusters is not None:
-        member = np.unique(np.asarray(clusters), return_inverse=True)[1]
+        names, member = np.unique(np.asarray(clusters), return_inverse=True)
+        count = len(names)
         groups = len(y) ** 2 / float((np.bincount(member[: len(y)]) ** 2).sum())
         together = _clustered(y - weight * g, weight * f, member)
     if variance < together < math.inf:
@@ -126,8 +114,8 @@ def ppi(
             f"labels in {groups:.0f} clusters: with fewer than {MANY_CLUSTERS}, 95 % intervals "
             f"held the truth in 88 to 100 % of simulations"
         )
-    shifted = Interval(interval.low + low, interval.high + low)
-    return Corrected(low + span * value, shifted, weight, warning)
+    estimate = Estimate(span * value, interval, len(f) + len(y), clusters=count, warning=warning)
+    return estimate.shifted(low)
 
 
 def _rectified(f: Array, g: Array, y: Array) -> tuple[float, float, float]:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import Array
-from .intervals import NOTHING, Interval, student_quantile
+from .estimate import Estimate
+from .intervals import Interval, student_quantile
 
 CMMD_SIGMA = 10.0
 CMMD_SCALE = 1000.0
@@ -32,9 +33,7 @@ def frechet_distance(first: ArrayLike, second: ArrayLike) -> float:
     return max(0.0, float(gap @ gap + (a * a).sum() + (b * b).sum() - 2 * root))
 
 
-def kernel_distance(
-    first: ArrayLike, second: ArrayLike, clusters: ArrayLike
-) -> tuple[float, Interval]:
+def kernel_distance(first: ArrayLike, second: ArrayLike, clusters: ArrayLike) -> Estimate:
     """Unbiased squared MMD of paired features (n, d) with KID's kernel, and its 95 % interval.
 
     The kernel is ``(x y / d + 1)^3`` (Binkowski et al. 2018); all features are one subset, so no
@@ -53,12 +52,13 @@ def kernel_distance(
     value = _unbiased((xx, yy, xy), np.zeros(n, dtype=bool))
     sizes = np.bincount(member)
     if len(sizes) < 3 or (n - sizes).min() < 2:
-        return value, NOTHING
+        return Estimate(value, n=n, clusters=len(sizes))
     without = np.array([_unbiased((xx, yy, xy), member == g) for g in range(len(sizes))])
     count = len(sizes)
     error = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
     half = student_quantile(count - 1) * error
-    return value, Interval(value - half, value + half)
+    ends = Interval(value - half, value + half)
+    return Estimate(value, ends, n=n, clusters=count, error=error)
 
 
 def _sum_without(kernel: Array, out: NDArray[np.bool_]) -> float:

@@ -27,6 +27,10 @@ class Interval(NamedTuple):
         """The interval of `factor` (positive) times the quantity."""
         return Interval(factor * self.low, factor * self.high)
 
+    def shifted(self, by: float) -> Interval:
+        """The interval of the quantity plus a constant."""
+        return Interval(self.low + by, self.high + by)
+
 
 NOTHING = Interval(math.nan, math.nan)
 

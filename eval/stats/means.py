@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .clusters import Estimate
-from .intervals import NOTHING, Interval, student_quantile
+from .estimate import Estimate
+from .intervals import Interval, student_quantile
 
 
 def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
@@ -24,16 +25,22 @@ def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     x, groups = _known(values, clusters)
     member = np.unique(groups, return_inverse=True)[1]
     if not len(x):
-        return Estimate(math.nan, NOTHING, math.nan, math.nan, 0, "")
+        return Estimate(math.nan)
     mean, size = float(x.mean()), np.bincount(member)
     if len(size) < 2:
-        return Estimate(mean, NOTHING, math.nan, math.nan, len(size), "")
+        return Estimate(mean, n=len(x), clusters=len(size))
     sums = np.bincount(member, weights=x - mean) / len(x)
     error = math.sqrt(float(sums @ sums) * len(size) / (len(size) - 1))
     freedom = len(x) ** 2 / float(size @ size) - 1
     half = student_quantile(freedom) * error
-    ends = Interval(mean - half, mean + half)
-    return Estimate(mean, ends, error, t_test(mean, error, freedom), len(size), "")
+    return Estimate(
+        mean,
+        Interval(mean - half, mean + half),
+        n=len(x),
+        clusters=len(size),
+        error=error,
+        p_value=t_test(mean, error, freedom),
+    )
 
 
 def cluster_deviation(values: ArrayLike, clusters: ArrayLike) -> Estimate:
@@ -46,11 +53,11 @@ def cluster_deviation(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     x, groups = _known(values, clusters)
     spread = float(np.std(x, ddof=1)) if len(x) > 1 else math.nan
     if not spread > 0:
-        return Estimate(spread, NOTHING, math.nan, math.nan, len(np.unique(groups)), "")
-    found = cluster_mean(((x - x.mean()) ** 2 + spread**2) / (2 * spread), groups)
-    half = (found.interval.high - found.interval.low) / 2
+        return Estimate(spread, n=len(x), clusters=len(np.unique(groups)))
+    influence = cluster_mean(((x - x.mean()) ** 2 + spread**2) / (2 * spread), groups)
+    half = (influence.interval.high - influence.interval.low) / 2
     ends = Interval(max(0.0, spread - half), spread + half)
-    return found._replace(value=spread, interval=ends, p_value=math.nan)
+    return replace(influence, value=spread, interval=ends, p_value=math.nan)
 
 
 def _known(values: ArrayLike, clusters: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:

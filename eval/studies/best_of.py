@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from ..engine.evaluation import Evaluation
 from ..judges import as_judge
 from ..methods.candidates import Candidate, best_of, candidate_path, read_candidates
 from ..report.plots import CurvePoint, curve_plot, figure_page, inline
+from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
-from ..stats.intervals import NOTHING, Interval
+from ..stats.estimate import Estimate
 
 RESULT = "best_of.json"
 PLOT = "best_of.html"
@@ -35,22 +36,31 @@ PLOT = "best_of.html"
 
 @dataclass(frozen=True)
 class BestOfN:
-    """What the best of the first `n` candidates scores."""
+    """Scores of the best of the first so many candidates."""
 
-    n: int
-    """Candidates to choose from."""
-    chosen: float
-    """Mean score by who chose, in its own unit."""
-    chosen_interval: Interval
-    """95 %, over clusters of cases; nothing where scores have no ends."""
-    others: Mapping[str, float]
-    """Judge -> mean of the same images by a judge who did not choose, in [0, 1]."""
-    other_intervals: Mapping[str, Interval]
-    """95 %, over clusters of cases."""
-    cases: int
-    """With a scored candidate."""
-    unjudged: Mapping[str, int]
-    """Judge -> chosen images of which it could not tell; they are left out of its mean."""
+    candidates: int
+    """Of each case, from which one is chosen."""
+    chosen: Estimate
+    """Mean score by the chooser, in its own unit, over cases with a scored candidate; without an
+    interval where its scores have no ends."""
+    others: Mapping[str, Estimate]
+    """Judge -> mean of the same images by a judge who did not choose, in [0, 1]; images that it
+    could not tell are excluded as `unjudged`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        plain: dict[str, Any] = without_nan(
+            {
+                "n": self.candidates,
+                "chosen": self.chosen.value,
+                "chosen_interval": self.chosen.interval,
+                "others": {name: mean.value for name, mean in self.others.items()},
+                "other_intervals": {name: mean.interval for name, mean in self.others.items()},
+                "cases": self.chosen.n,
+                "unjudged": {name: mean.excluded["unjudged"] for name, mean in self.others.items()},
+            }
+        )
+        return plain
 
 
 def best_of_curve(
@@ -91,7 +101,7 @@ def best_of_curve(
     result = {
         "run": str(root),
         "generator": dict(evaluation.run.header.generator),
-        "curve": [without_nan(asdict(point)) for point in curve],
+        "curve": [prefix.to_json() for prefix in curve],
     }
     write_json(root / RESULT, result)
     title = "Score of the best of N seeds"
@@ -133,34 +143,27 @@ def _best_of(
 ) -> BestOfN:
     clusters = [case.clusters[0] for case, _ in row]
     own = np.array([candidate.score for _, candidate in row])
-    inside = len(own) > 0 and bool(((own >= 0) & (own <= 1)).all())
-    others, intervals, unjudged = {}, {}, {}
-    for name in names:
-        said = np.array([rated[name, candidate.sha256] for _, candidate in row])
-        others[name], intervals[name] = _mean(said, clusters)
-        unjudged[name] = int(np.isnan(said).sum())
-    return BestOfN(
-        n=n,
-        chosen=float(own.mean()) if len(own) else math.nan,
-        chosen_interval=_mean(own, clusters)[1] if inside else NOTHING,
-        others=others,
-        other_intervals=intervals,
-        cases=len(row),
-        unjudged=unjudged,
-    )
+    chosen = Estimate(float(own.mean()) if len(own) else math.nan, n=len(row))
+    if len(own) and ((own >= 0) & (own <= 1)).all():
+        chosen = replace(chosen, interval=_mean(own, clusters).interval)
+    others = {
+        name: _mean(np.array([rated[name, c.sha256] for _, c in row]), clusters) for name in names
+    }
+    return BestOfN(n, chosen, others)
 
 
-def _mean(values: Any, clusters: Sequence[str]) -> tuple[float, Interval]:
+def _mean(values: Array, clusters: Sequence[str]) -> Estimate:
+    """The mean of values in [0, 1], shape (n,); NaN is excluded as `unjudged`."""
     known = ~np.isnan(values)
-    if not known.any():
-        return math.nan, NOTHING
-    kept = [name for name, is_known in zip(clusters, known, strict=True) if is_known]
-    (found,) = cluster_interval(values[known], kept, (0.0, 1.0))
-    return float(found.value), found.interval
+    mean = Estimate(math.nan)
+    if known.any():
+        members = [name for name, is_known in zip(clusters, known, strict=True) if is_known]
+        (mean,) = cluster_interval(values[known], members, (0.0, 1.0))
+    return replace(mean, excluded={"unjudged": int((~known).sum())})
 
 
 def _plot(curve: Sequence[BestOfN], names: Sequence[str], title: str) -> Any:
-    series = {"who chose it": [CurvePoint(p.n, p.chosen, p.chosen_interval) for p in curve]}
+    series = {"who chose it": [CurvePoint(p.candidates, p.chosen) for p in curve]}
     for name in names:
-        series[name] = [CurvePoint(p.n, p.others[name], p.other_intervals[name]) for p in curve]
+        series[name] = [CurvePoint(p.candidates, p.others[name]) for p in curve]
     return inline(curve_plot(series, "N", logarithmic=True), title)

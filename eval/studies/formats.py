@@ -14,7 +14,8 @@ from ...errors import UsageError
 from ..core import Score
 from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
 from ..results.changes import NUMBERS
-from ..results.tables import exclusions_text, show
+from ..results.tables import exclusions_text
+from ..stats.estimate import value_text
 from .spec import unknown
 from .table import Heading, StudyTable, TableEntry
 
@@ -51,7 +52,7 @@ def cell_text(cell: TableEntry) -> str:
     """
     if cell.score is None:
         return cell.gap.partition(":")[0] if cell.gap else ""
-    shown = f"{_number(cell.score)}{_ends(cell.score)}"
+    shown = f"{value_text(cell.score.value, cell.score.unit)}{_ends(cell.score)}"
     if cell.gap:
         return f"({shown}) in part"
     return f"{shown} {cell.groups.replace(' ', '')}".rstrip()
@@ -69,16 +70,11 @@ def paper_text(value: float | None) -> str:
     return f"{value:.{max(digits, 2)}f}" if abs(value) <= 1 else f"{value:g}"
 
 
-def _number(score: Score) -> str:
-    counted = score.unit not in ("%", "1") and not math.isnan(score.value)
-    return f"{score.value:,.0f}" if counted else show(score.value, score.unit)
-
-
 def _ends(score: Score) -> str:
     low, high = score.interval
     if math.isnan(low) or math.isnan(score.value):
         return ""
-    return f" [{show(low, score.unit)}, {show(high, score.unit)}]"
+    return f" [{value_text(low, score.unit)}, {value_text(high, score.unit)}]"
 
 
 def _markdown(table: StudyTable) -> str:

@@ -110,7 +110,8 @@ def _between(
     headline: Headline, first: JudgedRun, second: JudgedRun, settings: PlanSettings
 ) -> dict[str, Any]:
     ours, theirs = headline.items(first.outcomes), headline.items(second.outcomes)
-    found, n = paired(ours, theirs, headline)
+    found = paired(ours, theirs, headline)
+    n = found.n
     clusters = len({ours[key].cluster for key in ours.keys() & theirs.keys()})
     difference = settings.difference or abs(found.value)
     reach = normal_quantile(1 - settings.alpha) + normal_quantile(2 * settings.power - 1)

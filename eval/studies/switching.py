@@ -25,7 +25,8 @@ from ..generators import as_generator
 from ..judges import as_judge
 from ..methods import PROTOCOLS, apply_methods
 from ..report.plots import CurvePoint, curve_plot, figure_page, inline
-from ..stats.intervals import NOTHING, Interval, folded
+from ..stats.estimate import Estimate
+from ..stats.intervals import Interval, folded
 from ..suites import open_suite
 from .scores.switched import biased, followed, mean_sign, prior_of
 
@@ -162,13 +163,13 @@ def _cell(
     found = mean_sign(said, question, worth)
     # Labels speak of the case's own prompt A: after a2b the layout should be against it.
     toward = {"a2b": -1, "b2a": 1}.get(protocol, 0)
-    success, ends = followed(found, toward) if toward else (math.nan, NOTHING)
+    success = followed(found, toward) if toward else Estimate(math.nan)
     return Switched(
         protocol=protocol,
         step=step,
-        success=success,
-        success_interval=ends,
-        hom=100 * abs(found.mean),
+        success=success.value,
+        success_interval=success.interval,
+        hom=100 * abs(found.value),
         hom_interval=folded(found.interval.scaled(100)),
         n=found.n,
         excluded=found.excluded,
@@ -180,10 +181,10 @@ def _page(table: Sequence[Switched], protocols: Sequence[str]) -> str:
     success, hom = {}, {}
     for protocol in protocols:
         row = [cell for cell in table if cell.protocol == protocol]
-        points = [CurvePoint(c.step or 0, c.success, c.success_interval) for c in row]
+        points = [CurvePoint(c.step or 0, Estimate(c.success, c.success_interval)) for c in row]
         if protocol[0] != "n":
             success[protocol] = points
-        hom[protocol] = [CurvePoint(c.step or 0, c.hom, c.hom_interval) for c in row]
+        hom[protocol] = [CurvePoint(c.step or 0, Estimate(c.hom, c.hom_interval)) for c in row]
     figures = {
         "Success by step, %": inline(curve_plot(success, "step"), f"{title}: success"),
         "Hom by step": inline(curve_plot(hom, "step"), f"{title}: Hom"),

@@ -31,6 +31,7 @@ from ..methods.tuning.recipe import LoraRecipe
 from ..methods.tuning.trainer import LOSSES, LoraTrainer
 from ..questions.asking import Alternative, Subject, ask_which
 from ..report.plots import CurvePoint, curve_plot, figure_page, inline
+from ..stats.estimate import Estimate
 from ..stats.intervals import Interval, folded, wilson
 
 HEADER = "tuning.json"
@@ -191,7 +192,7 @@ def _page(out: Path, curve: Sequence[dict[str, Any]]) -> str:
     steps = sorted(newest)
     part = max(1, min(SMOOTHED, len(steps) // 20))
     losses = [
-        CurvePoint(float(np.mean(s)), float(np.mean([newest[step] for step in s])))
+        CurvePoint(float(np.mean(s)), Estimate(float(np.mean([newest[step] for step in s]))))
         for s in (steps[i : i + part] for i in range(0, len(steps), part))
     ]
     loss = curve_plot({"loss": losses}, "step")
@@ -201,8 +202,10 @@ def _page(out: Path, curve: Sequence[dict[str, Any]]) -> str:
         points = [
             CurvePoint(
                 r["step"],
-                math.nan if r["hom"] is None else r["hom"],
-                Interval(*(math.nan if e is None else e for e in r["interval"] or nothing)),
+                Estimate(
+                    math.nan if r["hom"] is None else r["hom"],
+                    Interval(*(math.nan if e is None else e for e in r["interval"] or nothing)),
+                ),
             )
             for r in curve
         ]

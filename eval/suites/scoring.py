@@ -189,23 +189,21 @@ def statistics(
 ) -> list[Score]:
     """Functions of the means of columns (n, k) with values within `ends`, one score a name.
 
-    `statistic` maps means of shape (..., k) to values of shape (..., names); counts: n of each.
+    `statistic` maps means of shape (..., k) to values of shape (..., m), m >= the number of names:
+    only the first ones are scores. counts: n of each.
     """
-    found = cluster_interval(columns, clusters, ends, statistic)
-    factor = factor_of(unit)
+    estimates = cluster_interval(columns, clusters, ends, statistic)
     return [
-        Score(
+        Score.of(
+            estimate.scaled(factor_of(unit)),
             name=name,
-            value=factor * found[place].value,
-            interval=found[place].interval.scaled(factor),
-            n=counts[place],
             unit=unit,
+            n=n,
             excluded=excluded or {},
             group=group,
             p_value=p_value,
-            warning=found[place].warning,
         )
-        for place, name in enumerate(names)
+        for name, n, estimate in zip(names, counts, estimates, strict=False)
     ]
 
 

@@ -57,7 +57,7 @@ def test_set_habits_are_told_apart_and_equal_ones_are_not() -> None:
     assert [pair.adjusted for pair in found.pairs] == holm([pair.p_value for pair in found.pairs])
     for pair in found.pairs:
         assert truth(pair.first) - truth(pair.second) in pair.interval
-        assert 0 <= pair.difference < 45 and 80 < pair.images <= IMAGES < pair.n < 2 * IMAGES
+        assert 0 <= pair.value < 45 and 80 < pair.clusters <= IMAGES < pair.n < 2 * IMAGES
         assert (pair.adjusted < 0.05) == ("other habit" in (pair.first, pair.second))
 
 
@@ -71,7 +71,7 @@ def test_only_what_both_have_told_is_compared() -> None:
         for n, one in enumerate(things)
     ]
     (pair,) = rank_captioners({"a": first, "b": second}).pairs
-    assert (pair.first, pair.difference, pair.n, pair.images) == ("b", 0, 4, 4)
+    assert (pair.first, pair.value, pair.n, pair.clusters) == ("b", 0, 4, 4)
     # Two that share no image are not told apart, and one without a score is not ranked.
     apart = rank_captioners({"a": first[:4], "b": first[4:], "none": []})
     assert [(one.name, one.left_first, one.groups) for one in apart.captioners] == [
@@ -79,6 +79,6 @@ def test_only_what_both_have_told_is_compared() -> None:
         ("b", 50, "A"),
     ]
     (pair,) = apart.pairs
-    assert pair.n == 0 and math.isnan(pair.difference) and math.isnan(pair.adjusted)
+    assert pair.n == 0 and math.isnan(pair.value) and math.isnan(pair.adjusted)
     assert rank_captioners({}) == CaptionerRanking((), ())
     assert rank_captioners({"a": first}).captioners[0].left_first == pytest.approx(75)

@@ -8,10 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....labels import Label, by_annotator, check_labels, consensus, of_one_run
 from ...stats.abstention import risk_coverage
-from ...stats.agreement import Kappa, cohen_kappa, confusion, krippendorff_alpha, reliability
+from ...stats.agreement import (
+    cohen_kappa,
+    confusion,
+    krippendorff_alpha,
+    observed_agreement,
+    reliability,
+)
 from ...stats.bootstrap import cluster_bootstrap
 from ...stats.intervals import Interval, wilson
 
@@ -62,7 +69,7 @@ def analyze(
             "labels": list(VERDICTS),
             "counts": matrix.tolist(),
         },
-        "kappa": _kappa("value", cohen_kappa(matrix)),
+        "kappa": _kappa("value", matrix),
         "decided_by_both": {
             name: number(value) for name, value in reliability(tp, fp, fn, tn)._asdict().items()
         },
@@ -163,15 +170,17 @@ def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
 def _pair(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any]:
     both = sorted(set(one) & set(other))
     said = [[given[key] for key in both] for given in (one, other)]
-    kappa = cohen_kappa(confusion(said[0], said[1], sorted({*said[0], *said[1]})))
-    return {"n": kappa.n, **_kappa("kappa", kappa)}
+    matrix = confusion(said[0], said[1], sorted({*said[0], *said[1]}))
+    return {"n": len(both), **_kappa("kappa", matrix)}
 
 
-def _kappa(name: str, found: Kappa) -> dict[str, Any]:
+def _kappa(name: str, matrix: NDArray[np.int64]) -> dict[str, Any]:
+    """Cohen's kappa by a name, its interval, and the share of equal labels."""
+    kappa = cohen_kappa(matrix).to_json()
     return {
-        name: number(found.value),
-        "interval": _interval(found.interval),
-        "agreement": number(found.agreement),
+        name: kappa["value"],
+        "interval": kappa["interval"],
+        "agreement": number(observed_agreement(matrix)),
     }
 
 

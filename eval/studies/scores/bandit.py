@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 
 from ...core import Score
-from ...stats.intervals import NOTHING
 from ...suites import open_suite
 from ..race import RaceResult, RaceSettings, course_figure, race
 from .scope import LabeledRun, ScoreInputs
@@ -39,7 +38,7 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     missing = found.missing[scope.name]
     excluded = {"not scored": missing} if missing else {}
     n = found.images[scope.name] - missing
-    return Score(f"ucb:{name}", value, NOTHING, n=n, unit=unit, excluded=excluded)
+    return Score(value, n=n, excluded=excluded, name=f"ucb:{name}", unit=unit)
 
 
 def play(rivals: Mapping[str, LabeledRun]) -> RaceResult | None:

@@ -15,7 +15,7 @@ from typing import Any
 from ....errors import DataError
 from ....tables import MALFORMED
 from ...core import Score, describe
-from ...stats.intervals import NOTHING, Interval
+from ...stats.intervals import Interval
 
 RESULT = "alignment.json"
 """In the folder of a corpus."""
@@ -64,7 +64,7 @@ def read_corpus(folder: Path) -> MinedCorpus:
             f"{path} is no result of `counterprior mine`: {error!r}", code="bad-format"
         ) from None
     n = shares["aligned"].n
-    return MinedCorpus(judge, shares | {PAIRS: Score(PAIRS, float(n), NOTHING, n=n, unit="pairs")})
+    return MinedCorpus(judge, shares | {PAIRS: Score(float(n), n=n, name=PAIRS, unit="pairs")})
 
 
 def _share(name: str, told: Mapping[str, Any]) -> Score:
@@ -72,4 +72,4 @@ def _share(name: str, told: Mapping[str, Any]) -> Score:
         math.nan if share is None else 100 * float(share)
         for share in (told["rate"], *told["by_pair"])
     )
-    return Score(name, value, Interval(*ends), n=int(told["n"]), unit="%")
+    return Score(value, Interval(*ends), n=int(told["n"]), name=name, unit="%")

@@ -34,12 +34,4 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     if not values:
         return None
     (share,) = cluster_interval(np.array(values), laws, (0.0, 1.0))
-    return Score(
-        f"gate:{name}",
-        100 * share.value,
-        share.interval.scaled(100),
-        n=len(values),
-        unit="%",
-        excluded=left_out,
-        warning=share.warning,
-    )
+    return Score.of(share.scaled(100), name=f"gate:{name}", unit="%", excluded=left_out)

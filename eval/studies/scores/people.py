@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core import FAILURES, ORIGINAL, Outcome, Score, Verdict
 from ...results.agree import KINDS, agreement
 from ...results.selection import CLOSE, score_differences
-from ...stats.agreement import cohen_kappa
+from ...stats.agreement import cohen_kappa, observed_agreement
 from ...stats.intervals import NOTHING, Interval
 from ...suites import open_suite
 from ...suites.base import Suite
@@ -51,12 +51,12 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     kappa = cohen_kappa(matrix)
     value, interval, unit = kappa.value, kappa.interval, "1"
     if name == "agreement":
-        value, interval = kappa.agreement, NOTHING
+        value, interval = observed_agreement(matrix), NOTHING
     elif name in COUNTS:
         _, people, judge = name.split(":")
         value, interval = float(matrix[CODES.index(people), CODES.index(judge)]), NOTHING
         unit = "images"
-    return Score(name, value, interval, n=n, unit=unit, excluded=failed)
+    return Score(value, interval, n, excluded=failed, name=name, unit=unit)
 
 
 def _estimate(name: str, scope: ScoreInputs) -> Score | None:
@@ -68,7 +68,7 @@ def _estimate(name: str, scope: ScoreInputs) -> Score | None:
     value = math.nan if estimate["value"] is None else estimate["value"]
     ends = NOTHING if estimate["interval"] is None else Interval(*estimate["interval"])
     left_out = {**failed, "undecided": found["undecided"]}
-    return Score(name, value, ends, n=found["n"], unit="1", excluded=_some(left_out))
+    return Score(value, ends, found["n"], excluded=_some(left_out), name=name, unit="1")
 
 
 def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
@@ -78,9 +78,9 @@ def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
     if found is None:
         return None
     if name in LIMITS:
-        return Score(name, found["limits"][LIMITS.index(name)], NOTHING, n=found["n"], unit="1")
+        return Score(found["limits"][LIMITS.index(name)], n=found["n"], name=name, unit="1")
     ends = Interval(*found["interval"]) if name == "difference" else NOTHING
-    return Score(name, found[DIFFERENCES[name]], ends, n=found["n"], unit="1")
+    return Score(found[DIFFERENCES[name]], ends, n=found["n"], name=name, unit="1")
 
 
 def _matrix(cells: Sequence[LabeledRun]) -> tuple[NDArray[np.int64], dict[str, int]]:

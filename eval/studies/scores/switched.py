@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ....errors import UsageError
 from ...core import Case, Outcome, Score, count_excluded
 from ...stats.clusters import cluster_interval
-from ...stats.intervals import NOTHING, Interval, folded
+from ...stats.estimate import Estimate
+from ...stats.intervals import Interval, folded
 from ...suites import open_suite
 from ...suites.base import Suite
 from .scope import ScoreInputs
@@ -46,14 +48,15 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
         said = [o for o in said if o.case.id in chosen]
     if not said:
         return None
-    found = mean_sign(said, question, suite.worths[question].values)
+    sign = mean_sign(said, question, suite.worths[question].values)
     if what == "success":
         # Labels speak of each case's own prompt; after `a2b` and `n2b` the last one is the other.
         method = cell.judged.result.run.generator.get("method", "")
-        value, interval = followed(found, -1 if _TO_OTHER.search(method) else 1)
+        percent = followed(sign, -1 if _TO_OTHER.search(method) else 1)
     else:
-        value, interval = 100 * abs(found.mean), folded(found.interval.scaled(100))
-    return Score(f"switched:{name}", value, interval, n=found.n, unit="%", excluded=found.excluded)
+        percent = sign.scaled(100)
+        percent = replace(percent, value=abs(percent.value), interval=folded(percent.interval))
+    return Score.of(percent, name=f"switched:{name}", unit="%")
 
 
 def biased(said: Sequence[Outcome], question: str, label: str) -> list[Case]:
@@ -82,33 +85,23 @@ def prior_of(suite: Suite[Any]) -> tuple[str, str]:
     return priors[0]
 
 
-class MeanSign(NamedTuple):
-    """How far images follow the prior of their own prompt."""
+def mean_sign(outcomes: Sequence[Outcome], question: str, worth: Mapping[str, float]) -> Estimate:
+    """How far images follow the prior of their own prompt, in [-1, 1], over pairs.
 
-    mean: float
-    """In [-1, 1]; NaN without a valid image."""
-    interval: Interval
-    """95 %, over pairs."""
-    n: int
-    """Valid images."""
-    excluded: Mapping[str, int]
-    """The others, by label."""
-
-
-def mean_sign(said: Sequence[Outcome], question: str, worth: Mapping[str, float]) -> MeanSign:
-    """worth: label -> +1 where the image follows the prior of its own prompt, -1 where not."""
-    signs = np.array([worth.get(o.label(question), math.nan) for o in said])
+    worth: label -> +1 where the image follows the prior of its own prompt, -1 where not. NaN
+    without a valid image.
+    """
+    signs = np.array([worth.get(o.label(question), math.nan) for o in outcomes])
     known = ~np.isnan(signs)
-    clusters = [o.case.clusters[0] for o, is_known in zip(said, known, strict=True) if is_known]
-    mean, interval = math.nan, NOTHING
+    clusters = [o.case.clusters[0] for o, is_known in zip(outcomes, known, strict=True) if is_known]
+    mean = Estimate(math.nan)
     if clusters:
-        (estimate,) = cluster_interval(signs[known], clusters, (-1.0, 1.0))
-        mean, interval = estimate.value, estimate.interval
-    excluded = count_excluded([o.label(question) for o in said], worth)
-    return MeanSign(mean, interval, int(known.sum()), excluded)
+        (mean,) = cluster_interval(signs[known], clusters, (-1.0, 1.0))
+    excluded = count_excluded([o.label(question) for o in outcomes], worth)
+    return replace(mean, excluded=excluded, warning="")
 
 
-def followed(found: MeanSign, toward: int) -> tuple[float, Interval]:
-    """Percent of images with the sign `toward`, +1 or -1, and its interval."""
-    low, high = sorted(50 * (1 + toward * end) for end in found.interval)
-    return 50 * (1 + toward * found.mean), Interval(low, high)
+def followed(sign: Estimate, toward: int) -> Estimate:
+    """Percent of images with the sign `toward`, +1 or -1."""
+    low, high = sorted(50 * (1 + toward * end) for end in sign.interval)
+    return replace(sign, value=50 * (1 + toward * sign.value), interval=Interval(low, high))

@@ -43,11 +43,11 @@ def test_quality_is_drawn_over_bias_and_its_changes_stand_in_a_table(tmp_path: P
     changes = re.findall(r'<tr data-kind="(\w+)" data-run="(\w+)".*?</tr>', page)
     assert changes == [("bias", "tuned"), ("quality", "tuned")]
     _, quality = quality_report(roots, ScoreSettings()).changes
-    assert quality.difference == -0.6 or abs(quality.difference + 0.6) < 1e-9
-    assert f'<data value="{quality.difference!r}">-0.600</data>' in page
+    assert quality.value == -0.6 or abs(quality.value + 0.6) < 1e-9
+    assert f'<data value="{quality.value!r}">-0.600</data>' in page
     assert "gray:<b>" not in page and "gray:&lt;b&gt;" in page.partition("<main")[2]
     (told,) = json.loads((tmp_path / "site" / "report.json").read_text())["quality"]
-    assert told["base"] == "plain" and told["changes"][1]["difference"] == quality.difference
+    assert told["base"] == "plain" and told["changes"][1]["difference"] == quality.value
     first = {p.name: p.read_bytes() for p in (tmp_path / "site").glob("*.html")}
     write_report(roots, tmp_path / "again")
     assert first == {p.name: p.read_bytes() for p in (tmp_path / "again").glob("*.html")}

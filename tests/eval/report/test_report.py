@@ -38,9 +38,9 @@ from counterprior.eval.results.leaderboard import Leaderboard, leaderboards, pai
 from counterprior.eval.results.names import slugify
 from counterprior.eval.results.risk import risk_curves
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_runs
-from counterprior.eval.results.tables import show
 from counterprior.eval.stats import clusters
 from counterprior.eval.stats.abstention import risk_coverage
+from counterprior.eval.stats.estimate import value_text
 from counterprior.eval.store.verdicts import VERDICTS, Answered
 from counterprior.eval.suites import SUITES, open_suite
 from counterprior.eval.suites.base import Item
@@ -717,14 +717,14 @@ def test_two_runs_are_compared_on_what_both_have(values: list[tuple[float, float
     first = {n: Item((a,), str(n // 2)) for n, (a, _) in enumerate(values)}
     second = {n: Item((b,), str(n // 2)) for n, (_, b) in enumerate(values)}
     both = [(a, b) for a, b in values if not math.isnan(a + b)]
-    drawn, n = paired(first, second | {"only here": Item((1.0,), "x")}, headline)
-    assert n == len(both)
+    drawn = paired(first, second | {"only here": Item((1.0,), "x")}, headline)
+    assert drawn.n == len(both)
     if both:
         a, b = np.array(both).T
         assert drawn.value == pytest.approx(abs(a.mean()) - abs(b.mean()))
-        back, _ = paired(second, first, headline)
+        back = paired(second, first, headline)
         assert back.value == pytest.approx(-drawn.value)
-        same, _ = paired(first, first, headline)
+        same = paired(first, first, headline)
         assert same.value == 0 and same.p_value == 1
     else:
         assert math.isnan(drawn.value)
@@ -734,8 +734,8 @@ def test_ratios_are_compared_as_ratios_of_means() -> None:
     levels = {0: (0.9, 0.6, 0.2), 1: (0.7, 0.5, 0.1), 2: (0.8, 0.2, 0.3)}
     better = {key: Item(values, str(key)) for key, values in levels.items()}
     worse = {key: Item((l1, l2 / 2, l3), str(key)) for key, (l1, l2, l3) in levels.items()}
-    drawn, n = paired(better, worse, open_suite("counterfactual").headline)
-    assert n == 3
+    drawn = paired(better, worse, open_suite("counterfactual").headline)
+    assert drawn.n == 3
     assert drawn.value == pytest.approx((1.3 / 3 - 0.65 / 3) / math.sqrt(2.4 / 3))
 
 
@@ -822,7 +822,7 @@ def test_exports_say_what_the_scores_say(
         score = scores[run, judge, headline.score, "all"]
         assert entry["value"] == score["value"]
         notes = entry["notes"].split("; ")
-        shown = " to ".join(show(end, score["unit"]) for end in score["interval"])
+        shown = " to ".join(value_text(end, score["unit"]) for end in score["interval"])
         assert f"n = {score['n']}" in notes
         assert f"95 % interval {shown}" in notes or "95 % interval -" in notes
         left_out = ", ".join(f"{name} {n}" for name, n in sorted(score["excluded"].items()))

@@ -63,7 +63,7 @@ def test_changes_are_paired_by_case_and_clustered(tmp_path: Path) -> None:
     first, second = (read_quality(Run.open(root))[0] for root in (base, other))
     shared = sorted(second.values)
     gaps = np.array([second.values[case] - first.values[case] for case in shared])
-    assert quality.n == 58 and quality.difference == pytest.approx(gaps.mean())
+    assert quality.n == 58 and quality.value == pytest.approx(gaps.mean())
     assert quality.interval.low < gaps.mean() < quality.interval.high < -5
     # Much narrower than the spread of the images, as it is of differences.
     assert quality.interval.high - quality.interval.low < 4 < first.score.interval.high - 130

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterprior.eval.stats.bootstrap import cluster_bootstrap
-from counterprior.eval.stats.clusters import Estimate, cluster_interval
+from counterprior.eval.stats.clusters import cluster_interval
+from counterprior.eval.stats.estimate import Estimate
 from counterprior.eval.stats.intervals import wilson
 from counterprior.eval.suites.homogenization import order_and_entity_effect
 from counterprior.eval.suites.worlds import premise_ratio

@@ -34,18 +34,19 @@ def test_the_kernel_distance_is_the_double_sum_of_the_paper() -> None:
     x, y = X[:n], Y[:n]
     inside = sum(kernel(z[i], z[j]) for z in (x, y) for i in range(n) for j in range(n) if i != j)
     across = sum(kernel(x[i], y[j]) for i in range(n) for j in range(n))
-    value, interval = kernel_distance(x, y, np.arange(n))
-    assert value == pytest.approx(inside / (n * (n - 1)) - 2 * across / n**2)
-    assert interval.low < value < interval.high
+    found = kernel_distance(x, y, np.arange(n))
+    assert found.value == pytest.approx(inside / (n * (n - 1)) - 2 * across / n**2)
+    assert found.interval.low < found.value < found.interval.high
+    assert (found.n, found.clusters) == (n, n)
     # Leaving a cluster out is computing without it.
     halves = np.arange(n) % 4
     leave_out = [
-        kernel_distance(x[halves != g], y[halves != g], halves[halves != g])[0] for g in range(4)
+        kernel_distance(x[halves != g], y[halves != g], halves[halves != g]).value for g in range(4)
     ]
     error = np.sqrt(3 / 4 * ((np.array(leave_out) - np.mean(leave_out)) ** 2).sum())
-    value, interval = kernel_distance(x, y, halves)
-    assert interval.high - value == pytest.approx(3.182446 * error, rel=1e-5)
-    assert np.isnan(kernel_distance(x, y, np.zeros(n))[1].low)
+    found = kernel_distance(x, y, halves)
+    assert found.interval.high - found.value == pytest.approx(3.182446 * error, rel=1e-5)
+    assert np.isnan(kernel_distance(x, y, np.zeros(n)).interval.low)
 
 
 def test_the_kernel_distance_is_unbiased_and_its_interval_covers() -> None:
@@ -55,10 +56,10 @@ def test_the_kernel_distance_is_unbiased_and_its_interval_covers() -> None:
         return rng.normal(size=(n, 4)), rng.normal(0.5, 1, size=(n, 4))
 
     # Its expectation in closed form is laborious; a very large sample stands for it.
-    truth = float(np.mean([kernel_distance(*drawn(900), np.zeros(900))[0] for _ in range(6)]))
+    truth = float(np.mean([kernel_distance(*drawn(900), np.zeros(900)).value for _ in range(6)]))
     found = [kernel_distance(*drawn(40), np.arange(40)) for _ in range(150)]
-    assert np.mean([value for value, _ in found]) == pytest.approx(truth, rel=0.1)
-    assert sum(truth in interval for _, interval in found) >= 0.87 * len(found)
+    assert np.mean([one.value for one in found]) == pytest.approx(truth, rel=0.1)
+    assert sum(truth in one.interval for one in found) >= 0.87 * len(found)
 
 
 def test_cmmd_is_the_gaussian_double_sum() -> None:
@@ -79,6 +80,6 @@ def test_distances_do_not_depend_on_order_and_rotation(seed: int, n: int, d: int
     x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d))
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     moved = rng.permutation(n)
-    for distance in (frechet_distance, cmmd, lambda p, q: kernel_distance(p, q, range(n))[0]):
+    for distance in (frechet_distance, cmmd, lambda p, q: kernel_distance(p, q, range(n)).value):
         assert distance(x[moved] @ turn, y @ turn) == pytest.approx(distance(x, y), abs=1e-6)
     assert frechet_distance(x, y) >= 0

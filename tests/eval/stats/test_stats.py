@@ -15,10 +15,11 @@ from counterprior.eval.stats.agreement import (
     cohen_kappa,
     confusion,
     krippendorff_alpha,
+    observed_agreement,
 )
 from counterprior.eval.stats.bootstrap import cluster_bootstrap
 from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, tied_groups
-from counterprior.eval.stats.correction import NOT_CORRECTED, ppi, rogan_gladen
+from counterprior.eval.stats.correction import NOT_CORRECTED, _rectified, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
 from counterprior.eval.stats.intervals import NOTHING, bounds, folded, normal_quantile, wilson
 
@@ -48,7 +49,7 @@ def test_kappa_by_the_bootstrap_is_alike() -> None:
 def test_kappa_of_nothing_or_of_one_label_is_undefined() -> None:
     assert math.isnan(cohen_kappa([[0, 0], [0, 0]]).value)
     assert math.isnan(cohen_kappa([[7, 0], [0, 0]]).value)
-    assert cohen_kappa([[7, 0], [0, 0]]).agreement == 1
+    assert observed_agreement([[7, 0], [0, 0]]) == 1
     with pytest.raises(ValueError, match="no confusion matrix"):
         cohen_kappa([[1, 2, 3]])
 
@@ -244,7 +245,7 @@ def test_ppi_ignores_a_judge_that_guesses() -> None:
     y = (rng.random(200) < 0.3).astype(float)
     guess = (rng.random(5_200) < 0.5).astype(float)
     found = ppi(guess[200:], guess[:200], y, (0, 1))
-    assert found.weight < 0.2
+    assert _rectified(guess[200:], guess[:200], y)[0] < 0.2
     assert found.value == pytest.approx(y.mean(), abs=0.03)
     assert ppi([], [1.0], [1.0], (0, 1)) == NOT_CORRECTED
 

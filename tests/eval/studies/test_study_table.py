@@ -255,7 +255,7 @@ def test_a_table_without_any_of_the_suites_is_refused(text_release: Path, tmp_pa
 
 
 def odd_table() -> StudyTable:
-    score = Score("hom", 50.0, Interval(40.0, 60.0), n=7, unit="%")
+    score = Score(50.0, Interval(40.0, 60.0), n=7, name="hom", unit="%")
     cell = TableEntry(score, notes=(1,), groups="A B")
     return StudyTable(
         title="100 % of A_B & <b>",
