@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ..corpus_analysis.mining.accuracy import PairShare, TruthReport
     from ..corpus_analysis.mining.mine_source import Funnel
     from ..corpus_analysis.pipeline import Finished
+    from ..eval.stats.estimate import Estimate
 
 
 def print_mined(finished: Finished, out: Path) -> None:
@@ -112,7 +112,9 @@ def _range(interval: tuple[float, float]) -> str:
 def print_truth(found: TruthReport, as_json: bool) -> None:
     """Prints how true the mined pairs are, in the sample and in the sources, or it all as JSON."""
     if as_json:
-        print_json(asdict(found))
+        from ..eval.core import without_nan
+
+        print_json(without_nan(found))
         return
     output = console(width=120)
     columns = ("captions", "right", "precision", "found", "recall", "open")
@@ -132,7 +134,10 @@ def print_truth(found: TruthReport, as_json: bool) -> None:
 
 
 def _counted(share: PairShare) -> tuple[str, str]:
-    if share.value is None or share.interval is None:
-        return "0 of 0", "-"
+    return f"{share.hits} of {share.n}", _percent(share) if share.n else "-"
+
+
+def _percent(share: Estimate) -> str:
+    """A share in [0, 1] as percent, with its interval."""
     low, high = share.interval
-    return f"{share.hits} of {share.n}", f"{share.value:.1%} ({low:.1%} to {high:.1%})"
+    return f"{share.value:.1%} ({low:.1%} to {high:.1%})"

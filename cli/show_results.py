@@ -176,10 +176,7 @@ def _judge(card: JudgeCard) -> str:
 
 def _confusion(question: str, found: HumanAgreement) -> Table:
     """People's labels against the judge's, with Cohen's kappa."""
-    from ..eval.stats.estimate import Estimate
-    from ..eval.stats.intervals import Interval
-
-    kappa = f"kappa {Estimate(found.kappa, Interval(found.low, found.high)).text('1')}"
+    kappa = f"kappa {found.kappa.text('1')}"
     title = f"{question}: people (rows) and judge, n = {found.n:,}, {kappa}"
     shown = table("", *found.labels, numbers=found.labels, title=title)
     for label, row in zip(found.labels, found.matrix, strict=True):

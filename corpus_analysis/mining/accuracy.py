@@ -11,14 +11,16 @@ ones to believe.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...eval.stats.clusters import cluster_interval
+from ...eval.stats.estimate import Estimate
 from ...eval.stats.intervals import Interval
 from ...schema import Struct
 from ...tables import parse, read_json, read_rows
@@ -120,18 +122,16 @@ class GoldCaption(Struct):
         return WHOLE.get(self.draw) or half_of(self.digest)
 
 
-@dataclass(frozen=True)
-class PairShare:
-    """A rate of pairs with what it rests on."""
+@dataclass(frozen=True, kw_only=True)
+class PairShare(Estimate):
+    """Share of pairs that are right or found, each weighted by its caption; over captions."""
 
-    n: int
-    """Pairs that count."""
     hits: int
-    """Those right, or found."""
-    value: float | None
-    """PairShare of the hits, each pair weighted by its caption; None for n = 0."""
-    interval: Interval | None
-    """95 %, over captions; None for n = 0."""
+    """Of `n` pairs, those right or found."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Counts, value and interval; None where there is no pair."""
+        return {"n": self.n, "hits": self.hits, **super().to_json()}
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ def _groups(
 def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> PairShare:
     """The weighted share of hits, resampled by caption."""
     if not judged:
-        return PairShare(0, 0, None, None)
+        return PairShare(math.nan, hits=0)
     weights = np.array([weight(j) for j in judged])
     weights /= weights.max()
     hits = np.array([j.hit for j in judged], dtype=float)
@@ -331,6 +331,5 @@ def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> Pai
         lambda means: means[..., :1] / means[..., 1:],
     )
     low, high = estimate.interval  # of a ratio of means, so it may leave [0, 1]
-    return PairShare(
-        len(judged), int(hits.sum()), estimate.value, Interval(max(0, low), min(1, high))
-    )
+    ends = Interval(max(0, low), min(1, high))
+    return PairShare.of(estimate, interval=ends, n=len(judged), hits=int(hits.sum()))

@@ -373,7 +373,7 @@ class _Writer:
             name=whose["judge"],
             id=log.root.name,
             identity=self.scrubber.value(log.identity),
-            card=self.scrubber.value(without_nan(asdict(result.card))),
+            card=self.scrubber.value(without_nan(result.card)),
             verdicts=len(answered),
             verdicts_sha256=digests["verdicts"].hexdigest(),
             scores_sha256=digests["scores"].hexdigest(),

@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,7 +168,7 @@ def inspect_log(
             "config": {},
             "metadata": {
                 "rows_sha256": header.rows_sha256,
-                "judge_card": without_nan(asdict(result.card)),
+                "judge_card": without_nan(result.card),
             },
         },
         "plan": {"name": "plan", "steps": [], "config": {}},

@@ -55,9 +55,12 @@ def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, Hum
     Raises DataError for a file without any.
     """
     try:
-        cards = [JudgeCard(**result["card"]) for result in json.loads(path.read_text("utf-8"))]
+        cards = [result["card"] for result in json.loads(path.read_text("utf-8"))]
         known = [
-            (card.comparable, {n: HumanAgreement(**one) for n, one in card.agreement.items()})  # type: ignore[arg-type]
+            (
+                JudgeCard(**card).comparable,
+                {name: HumanAgreement.from_json(one) for name, one in card["agreement"].items()},
+            )
             for card in cards
         ]
     except (OSError, *MALFORMED) as error:

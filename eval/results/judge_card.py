@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clips.together import majority
-from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, Verdict
+from ..core import CONTROLS, MIRROR_SWAP, ORIGINAL, Verdict, without_nan
 from ..questions import read_prompt
-from ..stats.agreement import cohen_kappa, confusion
+from ..stats.agreement import cohen_kappa, confusion, observed_agreement
+from ..stats.estimate import Estimate
 from ..store.verdicts import Answered
 from ..suites.base import Suite
 from ..suites.worths import Worth
@@ -35,19 +36,53 @@ class ProbeReport:
 
 @dataclass(frozen=True)
 class HumanAgreement:
-    """A judge against people, on one question."""
+    """A judge against human annotators: how often each pair of labels occurs."""
 
     labels: Sequence[str]
     """Of the rows and columns."""
     matrix: Sequence[Sequence[int]]
-    """Rows are people's labels, columns the judge's."""
-    kappa: float
-    """Cohen's; NaN where undefined."""
-    low: float
-    """Ends of its 95 % interval: `low` and `high`."""
-    high: float
-    n: int
-    """Items that both labeled."""
+    """Rows are the annotators' labels, columns the judge's."""
+
+    @classmethod
+    def of_pairs(
+        cls, pairs: Sequence[tuple[str, str]], labels: Sequence[str] = ()
+    ) -> HumanAgreement:
+        """From the annotators' and the judge's label of each item.
+
+        labels: of the rows and columns; where empty those that occur, sorted.
+        """
+        names = list(labels) or sorted({label for pair in pairs for label in pair})
+        people, judge = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        return cls(names, confusion(people, judge, names).tolist())
+
+    @property
+    def kappa(self) -> Estimate:
+        """Cohen's; its value is NaN where undefined."""
+        return cohen_kappa(self.matrix)
+
+    @property
+    def observed(self) -> float:
+        """Share of equal labels, in [0, 1]; NaN without items."""
+        return observed_agreement(self.matrix)
+
+    @property
+    def n(self) -> int:
+        """Items that both labeled."""
+        return sum(map(sum, self.matrix))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values with kappa and its interval; NaN as None."""
+        kappa = self.kappa
+        ends = {"low": kappa.interval.low, "high": kappa.interval.high}
+        plain: dict[str, Any] = without_nan(
+            {**vars(self), "kappa": kappa.value, **ends, "n": kappa.n}
+        )
+        return plain
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> HumanAgreement:
+        """The inverse of `to_json`."""
+        return cls(record["labels"], record["matrix"])
 
 
 @dataclass(frozen=True)
@@ -176,15 +211,8 @@ def _side_bias(
 def _agreement(
     original: Mapping[tuple[str, str], str], labels: Labels
 ) -> dict[str, HumanAgreement]:
-    found = {}
-    for question in sorted({key[1] for key in labels}):
-        both = sorted(key for key in labels.keys() & original.keys() if key[1] == question)
-        people, judge = [labels[key] for key in both], [original[key] for key in both]
-        names = sorted(set(people) | set(judge))
-        if names:
-            matrix = confusion(people, judge, names)
-            kappa = cohen_kappa(matrix)
-            found[question] = HumanAgreement(
-                names, matrix.tolist(), kappa.value, *kappa.interval, kappa.n
-            )
-    return found
+    """Question -> agreement on the items that both labeled."""
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for key in sorted(labels.keys() & original.keys()):
+        pairs.setdefault(key[1], []).append((labels[key], original[key]))
+    return {question: HumanAgreement.of_pairs(pairs[question]) for question in sorted(pairs)}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +18,11 @@ import numpy as np
 from ...errors import DataError
 from ..core import ORIGINAL, Outcome, Verdict
 from ..engine.run import Run
-from ..stats.agreement import cohen_kappa, confusion, observed_agreement
 from ..stats.bootstrap import Array
 from ..stats.intervals import normal_quantile
 from ..stats.means import cluster_mean
 from ..suites import open_suite
-from .judge_card import Labels
+from .judge_card import HumanAgreement, Labels
 from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
 
 CLOSE = 0.125
@@ -49,24 +47,6 @@ class Compared(NamedTuple):
     """The same two as classes of `CODES`."""
 
 
-@dataclass(frozen=True)
-class Confusion:
-    """A judge against people on one metric, or pooled."""
-
-    name: str
-    """The metric, or `POOLED`."""
-    labels: Sequence[str]
-    """Of the rows (people) and columns (judge)."""
-    matrix: Sequence[Sequence[int]]
-    kappa: float
-    """Cohen's; NaN where undefined."""
-    interval: tuple[float, float]
-    """95 %."""
-    agreement: float
-    """Share of equal labels."""
-    n: int
-
-
 def judge_selection(
     roots: Sequence[Path], labels: Path, judges: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -86,7 +66,9 @@ def judge_selection(
         by_judge.setdefault(one.result.judge, []).append(one)
     return {
         judge: {
-            "confusions": [vars(c) for c in _confusions(_compared(runs, told))],
+            "confusions": [
+                _confusion_json(name, found) for name, found in _confusions(_compared(runs, told))
+            ],
             "scores": score_differences(runs, told),
         }
         for judge, runs in by_judge.items()
@@ -115,26 +97,29 @@ def _compared(runs: Sequence[JudgedRun], told: Mapping[str, Labels]) -> list[Com
     return found
 
 
-def _confusions(pairs: Sequence[Compared]) -> list[Confusion]:
-    """Pooled first, then of each metric with its own labels, then of each run, pooled."""
-    found = [_confusion(POOLED, [pair.codes for pair in pairs], CODES)]
+def _confusions(pairs: Sequence[Compared]) -> list[tuple[str, HumanAgreement]]:
+    """By name: pooled first, then each metric with its own labels, then each run, pooled."""
+    found = [(POOLED, HumanAgreement.of_pairs([pair.codes for pair in pairs], CODES))]
     for metric in sorted({pair.metric for pair in pairs}):
-        said = [(p.people, p.judge) for p in pairs if p.metric == metric]
-        found.append(_confusion(metric, said, sorted({label for two in said for label in two})))
+        labels = [(p.people, p.judge) for p in pairs if p.metric == metric]
+        found.append((metric, HumanAgreement.of_pairs(labels)))
     for run in sorted({pair.run for pair in pairs}):
-        found.append(_confusion(run, [p.codes for p in pairs if p.run == run], CODES))
+        codes = [p.codes for p in pairs if p.run == run]
+        found.append((run, HumanAgreement.of_pairs(codes, CODES)))
     return found
 
 
-def _confusion(name: str, said: Sequence[tuple[str, str]], labels: Sequence[str]) -> Confusion:
-    people, judge = [one for one, _ in said], [one for _, one in said]
-    matrix = confusion(people, judge, labels)
-    kappa = cohen_kappa(matrix)
-    ends = (float(kappa.interval.low), float(kappa.interval.high))
-    plain = [[int(count) for count in row] for row in matrix]
-    return Confusion(
-        name, list(labels), plain, kappa.value, ends, observed_agreement(matrix), kappa.n
-    )
+def _confusion_json(name: str, found: HumanAgreement) -> dict[str, Any]:
+    """A metric's, run's or the pooled matrix with what follows from it."""
+    kappa = found.kappa
+    return {
+        "name": name,
+        **vars(found),
+        "kappa": kappa.value,
+        "interval": tuple(kappa.interval),
+        "agreement": found.observed,
+        "n": kappa.n,
+    }
 
 
 def score_differences(

@@ -257,6 +257,6 @@ def test_the_rates_on_the_half_that_rules_were_tuned_on(shared_data: Path) -> No
     tuned = [g for g in read_gold() if g.half == "tuned" and g.source == "COCO"]
     assert found.missing == sum(g.draw > 10 for g in tuned) > 0  # in COCO's own file of captions
     everything = found.sampled[0]
-    assert (everything.precision.value or 0) > 0.96 and (everything.recall.value or 0) > 0.9
+    assert everything.precision.value > 0.96 and everything.recall.value > 0.9
     assert isinstance(everything.recall, PairShare) and everything.recall.n == 1413
     assert found.missed and found.wrong

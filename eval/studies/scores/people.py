@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core import FAILURES, ORIGINAL, Outcome, Score, Verdict
 from ...results.agree import KINDS, agreement
+from ...results.judge_card import HumanAgreement
 from ...results.selection import CLOSE, score_differences
-from ...stats.agreement import cohen_kappa, observed_agreement
+from ...stats.estimate import Estimate
 from ...stats.intervals import NOTHING, Interval
 from ...suites import open_suite
 from ...suites.base import Suite
@@ -44,19 +44,17 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
         return _difference(name, scope.own)
     if name in ESTIMATES:
         return _estimate(name, scope)
-    matrix, failed = _matrix(scope.own)
-    n = int(matrix.sum())
-    if not n:
+    found, failed = _codes(scope.own)
+    if not found.n:
         return None
-    kappa = cohen_kappa(matrix)
-    value, interval, unit = kappa.value, kappa.interval, "1"
+    estimate, unit = found.kappa, "1"
     if name == "agreement":
-        value, interval = observed_agreement(matrix), NOTHING
+        estimate = Estimate(found.observed, n=found.n)
     elif name in COUNTS:
         _, people, judge = name.split(":")
-        value, interval = float(matrix[CODES.index(people), CODES.index(judge)]), NOTHING
-        unit = "images"
-    return Score(value, interval, n, excluded=failed, name=name, unit=unit)
+        count = found.matrix[CODES.index(people)][CODES.index(judge)]
+        estimate, unit = Estimate(float(count), n=found.n), "images"
+    return Score.of(estimate, excluded=failed, name=name, unit=unit)
 
 
 def _estimate(name: str, scope: ScoreInputs) -> Score | None:
@@ -83,7 +81,7 @@ def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
     return Score(found[DIFFERENCES[name]], ends, n=found["n"], name=name, unit="1")
 
 
-def _matrix(cells: Sequence[LabeledRun]) -> tuple[NDArray[np.int64], dict[str, int]]:
+def _codes(cells: Sequence[LabeledRun]) -> tuple[HumanAgreement, dict[str, int]]:
     """Counts of people's codes (rows) and the judge's, and labels without a code by reason."""
     matrix = np.zeros((3, 3), dtype=np.int64)
     failed: dict[str, int] = {}
@@ -98,7 +96,7 @@ def _matrix(cells: Sequence[LabeledRun]) -> tuple[NDArray[np.int64], dict[str, i
                         continue
                     first, second = (_code(worths[question], one) for one in (people, judge))
                     matrix[first, second] += count
-    return matrix, _some(failed)
+    return HumanAgreement(CODES, matrix.tolist()), _some(failed)
 
 
 def _code(worth: Worth, label: str) -> int:

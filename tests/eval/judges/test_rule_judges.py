@@ -167,7 +167,7 @@ def test_scores_labels_and_corrections_work_as_with_a_model(
     share = 100 * Counter(true.values())["holds"] / len(true)
     assert whole["accuracy"].value == pytest.approx(share, abs=8)
     assert share in whole["accuracy_corrected"].interval
-    assert pse_run.result.card.agreement["order"].kappa > 0.8
+    assert pse_run.result.card.agreement["order"].kappa.value > 0.8
     assert whole["measure"].value == pytest.approx(whole["accuracy_unconditional"].value, abs=8)
     assert whole["measure"].n == whole["decided"].n == len(true)
     assert {"best_of_k", "all_of_k", "pairs_both_pass", "pairs_one_sided"} <= whole.keys()

@@ -670,8 +670,8 @@ def test_the_leaderboard_tells_apart_what_the_pairs_tell_apart(runs: dict[str, P
     assert len(board.comparisons) == 3
     for pair in board.comparisons:
         # All three have values for the same cases here, so the difference is that of the scores.
-        assert pair.difference == pytest.approx(values[pair.first] - values[pair.second])
-        assert pair.interval.low <= pair.difference <= pair.interval.high
+        assert pair.value == pytest.approx(values[pair.first] - values[pair.second])
+        assert pair.interval.low <= pair.value <= pair.interval.high
         assert pair.adjusted >= pair.p_value
         assert (pair.adjusted < 0.05) == ("biased" in (pair.first, pair.second))
     assert [s.name for s in boards[0].standings] == ["steady", "falling"]

@@ -14,7 +14,6 @@ from counterprior.eval.engine.run import Run
 from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
 from counterprior.eval.results.judge_card import HumanAgreement, judge_card
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_run, write_results
-from counterprior.eval.stats.agreement import cohen_kappa
 from counterprior.eval.store.verdicts import Answered
 from counterprior.eval.suites import open_suite
 
@@ -96,15 +95,7 @@ def test_a_signed_index_keeps_its_sign() -> None:
         for case, label in zip(cases, said, strict=True)
     ]
     matrix = [[50, 0], [0, 50]]
-    kappa = cohen_kappa(matrix)
-    agreement = HumanAgreement(
-        labels=["first_left", "first_right"],
-        matrix=matrix,
-        kappa=kappa.value,
-        low=1,
-        high=1,
-        n=100,
-    )
+    agreement = HumanAgreement(["first_left", "first_right"], matrix)
     suite = open_suite("t2i_homogenization")
     found = one(corrected_by_card(suite, outcomes, {"order": agreement}))
     assert found.value == pytest.approx(-60)
@@ -151,7 +142,7 @@ def test_scores_of_a_labeled_run_correct_another(tmp_path: Path) -> None:
     names = {score.name for score in result.scores}
     assert "accuracy_reverse_corrected" in names
     # Of people and the judge, as raters: about as far apart as kappa says.
-    kappa = result.card.agreement["arrangement"].kappa
+    kappa = result.card.agreement["arrangement"].kappa.value
     assert result.alpha["arrangement"] == pytest.approx(kappa, abs=0.02)
     other = judged_run(tmp_path / "other", draw(150, 0.03, seed=9)[0])
     by_card = ScoreSettings(card=labeled / "scores.json")

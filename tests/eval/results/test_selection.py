@@ -41,12 +41,12 @@ def test_the_published_kappa_is_that_of_the_pooled_metrics() -> None:
                 people, judge = (names[code][k % 2] for code in said)
                 metric = ("order", "arrangement")[k % 2]
                 pairs.append(Compared(metric, f"run{k % 3}", people, judge, said))
-    pooled, *others = _confusions(pairs)
-    assert pooled.matrix == PUBLISHED and pooled.n == 2400
-    assert pooled.kappa == pytest.approx(0.811357, abs=1e-6)
-    assert [one.name for one in others] == ["arrangement", "order", "run0", "run1", "run2"]
-    assert sum(one.n for one in others[:2]) == sum(one.n for one in others[2:]) == 2400
-    assert set(others[0].labels) == {"correct", "wrong", "invalid"}
+    (name, pooled), *others = _confusions(pairs)
+    assert name == "all" and pooled.matrix == PUBLISHED and pooled.n == 2400
+    assert pooled.kappa.value == pytest.approx(0.811357, abs=1e-6)
+    assert [one for one, _ in others] == ["arrangement", "order", "run0", "run1", "run2"]
+    assert sum(one.n for _, one in others[:2]) == sum(one.n for _, one in others[2:]) == 2400
+    assert set(others[0][1].labels) == {"correct", "wrong", "invalid"}
 
 
 def two_runs(tmp_path: Path) -> tuple[list[Path], Path]:

@@ -416,7 +416,7 @@ def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path)
     assert identities["fair+late"]["method"].startswith("switch")
     table = study_table(done.study)
     (report,) = table.changes
-    assert [(c.run, c.kind, c.scorer, c.n) for c in report.changes] == [
+    assert [(c.first, c.kind, c.scorer, c.n) for c in report.changes] == [
         ("fair+late", "bias", "pixels", 4),
         ("fair+late", "quality", "eva", 4),
     ]

@@ -107,7 +107,7 @@ def test_what_methods_change_is_told_against_their_own_generator(
         bias, quality = report.changes
         assert (bias.kind, bias.scorer, bias.n) == ("bias", "pixels", 6)
         assert (quality.kind, quality.scorer, quality.n) == ("quality", "eva", 6)
-        assert quality.difference == pytest.approx(quality.after - quality.before)
+        assert quality.value == pytest.approx(quality.after - quality.before)
         column = [line.cells[1].score for line in table.lines if line.name == quality.run]
         assert column[0] is not None and column[0].value == quality.after
     texts = {form: format_table(table, form) for form in FORMS}

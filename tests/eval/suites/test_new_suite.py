@@ -117,7 +117,7 @@ def test_a_new_suite_needs_one_row_type_one_class_and_one_line(
     found = {score.name: score for score in judged.result.scores}
     assert found["light"].value == pytest.approx(100 * len(light) / 24) and found["light"].n == 24
     assert found["light"].value in found["light_corrected"].interval
-    assert judged.result.card.agreement["light"].kappa == 1
+    assert judged.result.card.agreement["light"].kappa.value == 1
     exports = ("inspect", "hub")
     index = write_report(
         [settings.out], tmp_path / "site", score, exports=exports, dataset="some/where@v1.0.0"
