@@ -154,6 +154,7 @@ CODES = {
     "over-budget": "the next call could exceed `--max-usd`",
     "program-failed": "a command or worker of the user failed",
     "remote-code": "a model that would run code of its repository",
+    "removed-name": "a name that went away; the remedy says what to use instead",
     "sampled-run": "a run of a sample where all rows are needed",
     "secret-found": "a secret in what would be published",
     "server-error": "a server answered with an error",

@@ -1,4 +1,7 @@
-"""Specs: ``kind:argument[?key=value&key=value]``, the one way to name a generator or a judge."""
+"""Specs: ``kind:argument[?key=value&key=value]``, the one way to name a generator or a judge.
+
+`Options` declares what may stand behind the ``?``: names, types, units, defaults and help.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType, NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, Union, get_args, get_origin
 from urllib.parse import parse_qsl, urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from .errors import CounterpriorError, UsageError
 
@@ -32,7 +41,7 @@ class Spec:
     argument: str
     """What the adapter opens: a model name, a path; may be empty."""
     options: dict[str, str] = field(default_factory=dict)
-    """Settings of the adapter, as text; the adapter converts and rejects them."""
+    """Settings of the adapter, as text; its `Options` convert and refuse them."""
 
     @classmethod
     def parse(cls, text: str) -> Spec:
@@ -62,6 +71,167 @@ class Spec:
         """
         options = f"?{urlencode(self.options, safe='/:@,')}" if self.options else ""
         return f"{self.kind}:{self.argument}{options}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Unit of an option's number: ``Annotated[float, Unit("seconds")]``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How the text of an option looks, where its type doesn't say it."""
+
+    text: str
+
+
+Seconds = Annotated[float, Field(gt=0), Unit("seconds")]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class OptionRow(NamedTuple):
+    """An option as tables and messages show it."""
+
+    name: str
+    form: str
+    """What its text must be, e.g. `a whole number from 1`."""
+    default: str
+    """As a spec writes it; empty where the option is left out or has to be set."""
+    help: str
+    """One sentence."""
+
+
+class Options(BaseModel):
+    """The options of an adapter: each field is one, with its type, default, and docstring as help.
+
+    Parsing, error messages, `identity` and the tables of the documentation come from these fields.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        allow_inf_nan=False,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    others: ClassVar[str] = ""
+    """Which options there are besides the fields, for messages and tables; a subclass that sets it
+    takes ``extra="allow"`` and finds their texts in `rest`."""
+
+    @classmethod
+    def takes(cls, name: str) -> bool:
+        """Whether an option that is no field is one of the `others`."""
+        return bool(cls.others)
+
+    @classmethod
+    def read(cls, spec: Spec) -> Self:
+        """The options of a spec.
+
+        Raises UsageError with the code `unknown-option`, `bad-option` or `missing-option`.
+        """
+        forms = {row.name: row.form for row in cls.declared()}
+        for name in spec.options:
+            if name not in forms and not cls.takes(name):
+                known = [*forms, *([cls.others] if cls.others else [])]
+                near = get_close_matches(name, forms, n=1)
+                hint = f"did you mean {near[0]}? " if near else ""
+                hint += f"choose from {', '.join(known)}" if known else "it takes no options"
+                raise UsageError(f"{spec.kind}: no option {name!r}", hint, code="unknown-option")
+        try:
+            return cls.model_validate(spec.options)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = str(first["loc"][0])
+            if first["type"] == "missing":
+                remedy = f"add {name}=, {forms[name]}"
+                problem = f"{spec.kind}: the option {name} is missing"
+                raise UsageError(problem, remedy, code="missing-option") from None
+            problem = f"{spec.kind}: {name} must be {forms[name]}, not {spec.options[name]!r}"
+            raise UsageError(problem, code="bad-option") from None
+
+    @property
+    def rest(self) -> dict[str, str]:
+        """Name -> text of the `others`, in the order of the spec."""
+        return dict(self.model_extra or {})
+
+    def texts(self, changed: bool = False) -> dict[str, str]:
+        """Name -> text of every field as a spec writes it; only of the `changed` ones.
+
+        >>> Options().texts()
+        {}
+        """
+        values = {_name(name, field): (getattr(self, name), field) for name, field in _fields(self)}
+        return {
+            name: _text(value)
+            for name, (value, field) in values.items()
+            if not (changed and value == field.default)
+        }
+
+    @classmethod
+    def declared(cls) -> list[OptionRow]:
+        """One row for each field, in their order."""
+        return [
+            OptionRow(
+                name=_name(name, field),
+                form=_form(field),
+                default="" if field.is_required() else _text(field.default),
+                help=" ".join((field.description or "").split()),
+            )
+            for name, field in cls.model_fields.items()
+        ]
+
+
+def _fields(options: Options) -> list[tuple[str, FieldInfo]]:
+    return list(type(options).model_fields.items())
+
+
+def _name(name: str, field: FieldInfo) -> str:
+    return field.alias or name
+
+
+def _text(value: object) -> str:
+    """A value as a spec writes it; empty for None."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", Path: "a path"}
+
+
+def _form(field: FieldInfo) -> str:
+    """What the text of an option must be, from its type, unit and bounds."""
+    kind, marks = _unwrapped(field.annotation)
+    marks += field.metadata
+    if forms := [mark.text for mark in marks if isinstance(mark, TextForm)]:
+        return forms[-1]
+    if get_origin(kind) is Literal:
+        *first, last = map(_text, get_args(kind))
+        return f"{', '.join(first)} or {last}" if first else last
+    form = _NOUNS.get(kind, "text")
+    form += "".join(f" of {mark.name}" for mark in marks if isinstance(mark, Unit))
+    bounds = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
+    for attribute, word in bounds.items():
+        form += "".join(
+            f" {word} {getattr(m, attribute):,g}" for m in marks if hasattr(m, attribute)
+        )
+    return form
+
+
+def _unwrapped(kind: Any) -> tuple[Any, list[Any]]:
+    """A type without None, and the marks that `Annotated` puts on it."""
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(one for one in get_args(kind) if one is not NoneType)
+    if get_origin(kind) is not Annotated:
+        return kind, []
+    kind, *marks = get_args(kind)
+    inner, more = _unwrapped(kind)
+    for mark in marks:
+        more += mark.metadata if isinstance(mark, FieldInfo) else [mark]
+    return inner, more
 
 
 def without_password(text: str) -> str:

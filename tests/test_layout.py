@@ -12,10 +12,10 @@ from refusals import codes_of
 
 import counterprior
 from counterprior.errors import CODES, CounterpriorError
-from counterprior.eval.captioners import CAPTIONERS, PAID_CAPTIONERS
+from counterprior.eval.captioners import CAPTIONERS
 from counterprior.eval.detectors import DETECTORS
 from counterprior.eval.generators import GENERATORS
-from counterprior.eval.judges import JUDGES, PAID
+from counterprior.eval.judges import JUDGES
 from counterprior.eval.methods import METHODS
 from counterprior.eval.scorers import SCORERS
 from counterprior.eval.scorers.features import EXTRACTORS
@@ -69,17 +69,8 @@ EVAL = (
 
 HEAVY = set("anthropic av diffusers gradio mlcroissant openai ray spacy torch transformers".split())
 
-TABLES = {
-    *CAPTIONERS.values(),
-    *DETECTORS.values(),
-    *EXTRACTORS.values(),
-    *GENERATORS.values(),
-    *JUDGES.values(),
-    *METHODS.values(),
-    *PAID.values(),
-    *PAID_CAPTIONERS.values(),
-    *SCORERS.values(),
-}
+REGISTRIES = (CAPTIONERS, DETECTORS, EXTRACTORS, GENERATORS, JUDGES, METHODS, SCORERS)
+TABLES = {entry.place for registry in REGISTRIES for entry in registry.values()}
 """Every adapter, as ``module:Class``."""
 BY_NAME = {
     "eval.generators.render": {"eval.selftest.trials", "eval.selftest.rows"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ...errors import UsageError
 from ...specs import Spec
@@ -39,6 +39,16 @@ BACKENDS: dict[str, Callable[[Spec], ChatBackend]] = {
     "scripted": _scripted,
     "replay": _replay,
 }
+
+
+def open_chat(spec: Spec, names: Collection[str], kind: str = "") -> ChatBackend:
+    """The backend of an adapter with options of its own; those of these names are the backend's.
+
+    kind: of the backend, where it is not the adapter's. Raises as `open_backend`.
+    """
+    options = {name: text for name, text in spec.options.items() if name in names}
+    backend = Spec(kind or spec.kind, spec.argument, options)
+    return BACKENDS[backend.kind](backend)
 
 
 def open_backend(text: str) -> ChatBackend:

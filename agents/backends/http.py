@@ -9,11 +9,13 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
+from pydantic import Field, PositiveInt
+
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Spec, Unit
 from ...storage import without_surrogates
 from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
 from ..retry import (
@@ -62,8 +64,22 @@ NO_KEY_NEEDED = "none"
 """Sent as the key to the user's own server if no key is set."""
 
 
-_OPTIONS = {"timeout": 0.01, "attempts": 1, "temperature": 0, "max_tokens": 1}
-"""Options of a spec, and the smallest value of each."""
+class ConnectionOptions(Options):
+    """How a server is asked; changes no answer."""
+
+    timeout: Annotated[float, Field(ge=0.01), Unit("seconds")] = 600
+    """Time before an attempt counts as lost."""
+    attempts: PositiveInt = RetryPolicy.attempts
+    """Most attempts at a call."""
+
+
+class BackendOptions(ConnectionOptions):
+    """Options of a chat model behind a server."""
+
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    """Sent only if set; several newer models reject it."""
+    max_tokens: Annotated[int, Field(ge=1), Unit("tokens")] | None = None
+    """Longest answer, for servers with a small context; by default as the request says."""
 
 
 @dataclass(frozen=True)
@@ -87,36 +103,20 @@ class HttpSettings:
     def from_spec(cls, spec: Spec) -> HttpSettings:
         """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t&max_tokens=n]``.
 
-        Raises UsageError for other options, and for values that are not numbers or too small.
+        Raises UsageError as `Options.read`, and where no model is named.
         """
         model, _, base_url = spec.argument.partition("@")
         if not model:
-            raise UsageError(
-                f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL", code="missing-option"
-            )
-        if unknown := set(spec.options) - {*_OPTIONS}:
-            raise UsageError(
-                f"{spec.kind}: no option {sorted(unknown)[0]!r}", code="unknown-option"
-            )
-        try:
-            number = {name: float(value) for name, value in spec.options.items()}
-        except ValueError:
-            raise UsageError(
-                f"{spec.kind}: {', '.join(_OPTIONS)} are numbers", code="not-a-number"
-            ) from None
-        for name, least in _OPTIONS.items():
-            if number.get(name, least) < least:
-                raise UsageError(
-                    f"{spec.kind}: {name} must be {least:g} or more", code="out-of-range"
-                )
-        most = number.get("max_tokens")
+            problem = f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL"
+            raise UsageError(problem, code="missing-option")
+        options = BackendOptions.read(spec)
         return cls(
             model=model,
             base_url=base_url or None,
-            timeout=number.get("timeout", cls.timeout),
-            temperature=number.get("temperature"),
-            max_tokens=None if most is None else int(most),
-            retry=RetryPolicy(int(number.get("attempts", RetryPolicy.attempts))),
+            timeout=options.timeout,
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            retry=RetryPolicy(options.attempts),
         )
 
     def bound(self, request: ChatRequest) -> int:

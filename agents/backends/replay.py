@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...errors import DataError, UsageError
-from ...specs import Spec
+from ...errors import DataError
+from ...specs import Options, Spec
 from ..chat import ChatRequest, Completion, NotRecordedError, Permit, always
 from ..ledger import Ledger
+
+
+class ReplayOptions(Options):
+    """Options of `replay`."""
+
+    role: str | None = None
+    """Role whose answers are read; by default those of every role."""
 
 
 class ReplayBackend:
@@ -20,10 +27,9 @@ class ReplayBackend:
     @classmethod
     def from_spec(cls, spec: Spec) -> ReplayBackend:
         """``replay:LEDGER[?role=ROLE]``."""
-        if unknown := set(spec.options) - {"role"}:
-            raise UsageError(f"replay: no option {sorted(unknown)[0]!r}", code="unknown-option")
+        options = ReplayOptions.read(spec)
         with Ledger(Path(spec.argument), read_only=True) as ledger:
-            return cls.of(ledger, spec.options.get("role"))
+            return cls.of(ledger, options.role)
 
     @classmethod
     def of(cls, ledger: Ledger, role: str | None = None) -> ReplayBackend:

@@ -7,30 +7,50 @@ ledger, so that a run that was killed pays for no caption twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self
 
-from ...agents.backends import BACKENDS
+from pydantic import Field
+
+from ...agents.backends import open_chat
+from ...agents.backends.http import ConnectionOptions
 from ...agents.caller import Answer, Call, Caller
 from ...agents.chat import ChatBackend, ChatRequest, ImagePart, without_thoughts
 from ...agents.ledger import spec_hash
 from ...agents.outage import Fuse
 from ...images import plain_png
-from ...specs import Spec
+from ...specs import Options, Spec
 from ..core import Caption, CaptionRequest
 from ..judges import CallPlan
-from . import token_bound
+from . import MAX_TOKENS, CaptionTokens
 
-HTTP = ("attempts", "timeout")
-"""Options of the connection."""
-DRAWS = "chat-image"
-"""Kind of models that draw behind the same API, and put images into words too."""
 SYSTEM = "You describe images."
 """Says nothing about what comes first; Anthropic's API takes no empty system prompt."""
 
 
+class ChatCaptionerOptions(ConnectionOptions):
+    """Options of a captioner behind a server."""
+
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    """Sent only if set; several newer models reject it."""
+    max_tokens: CaptionTokens = MAX_TOKENS
+    """Longest caption."""
+
+
+class DrawingModelOptions(ConnectionOptions, extra="allow"):
+    """Options of the captioner `chat-image`."""
+
+    others: ClassVar[str] = "options of the generator of the same spec"
+
+    max_tokens: CaptionTokens = MAX_TOKENS
+    """Longest caption."""
+
+
 class ChatCaptioner:
     """A model that is shown an image and an instruction, and answers with a caption."""
+
+    argument: ClassVar[str] = "MODEL[@URL] or FILE"
+    options: ClassVar[type[Options]] = ChatCaptionerOptions
 
     def __init__(self, backend: ChatBackend, plan: CallPlan, max_tokens: int) -> None:
         self._backend = Fuse(backend)
@@ -38,14 +58,10 @@ class ChatCaptioner:
         self._max_tokens = max_tokens
 
     @classmethod
-    def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatCaptioner:
-        """Raises UsageError for a wrong option, BackendError for a missing key."""
-        rest = {name: text for name, text in spec.options.items() if name != "max_tokens"}
-        kind = spec.kind
-        if kind == DRAWS:  # what it says of images is for the generator of the same spec
-            kind, rest = "openai", {name: text for name, text in rest.items() if name in HTTP}
-        backend = BACKENDS[kind](replace(spec, kind=kind, options=rest))
-        return cls(backend, plan, token_bound(spec))
+    def from_spec(cls, spec: Spec, options: Any, plan: CallPlan) -> Self:
+        """Raises BackendError for a missing key."""
+        backend = open_chat(spec, ("timeout", "attempts", "temperature"))
+        return cls(backend, plan, options.max_tokens)
 
     def identity(self) -> dict[str, str]:
         settings = {"system": SYSTEM, "max_tokens": str(self._max_tokens)}
@@ -82,6 +98,18 @@ class ChatCaptioner:
         # The content is part of the id: another image of the same name is a new call, not a drift.
         content = spec_hash(self._backend.identity(), asked)[:16]
         return Call(f"{request.id}/{content}", asked, without_thoughts)
+
+
+class DrawingModel(ChatCaptioner):
+    """A model that draws behind the same API, and captions images too."""
+
+    argument = "MODEL[@URL]"
+    options = DrawingModelOptions
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: Any, plan: CallPlan) -> Self:
+        """Raises BackendError for a missing key."""
+        return cls(open_chat(spec, ("timeout", "attempts"), "openai"), plan, options.max_tokens)
 
 
 def _caption(answer: Answer[str]) -> Caption:

@@ -7,34 +7,42 @@ a time, so that a caption depends on nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 from ...agents.chat import without_thoughts
-from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.placement import Checkpoint, LoadError, Placement
+from ...specs import Options, Spec
+from ..checkpoints.placement import Checkpoint, LoadError, ModelOptions, Placement
 from ..checkpoints.vision import VisionModel, chat
 from ..core import Caption, CaptionRequest
-from . import token_bound
+from ..judges import CallPlan
+from . import MAX_TOKENS, CaptionTokens
 
-OPTIONS = ("revision", "device", "dtype", "max_tokens")
+
+class LocalCaptionerOptions(ModelOptions):
+    """Options of the captioner `hf-vlm`."""
+
+    max_tokens: CaptionTokens = MAX_TOKENS
+    """Longest caption."""
 
 
 class LocalCaptioner(VisionModel):
     """Writes the likeliest token after the other, up to `max_tokens`."""
+
+    argument: ClassVar[str] = "PATH_OR_REPO"
+    options: ClassVar[type[Options]] = LocalCaptionerOptions
 
     def __init__(self, checkpoint: Checkpoint, placement: Placement, max_tokens: int) -> None:
         super().__init__(checkpoint, placement)
         self.max_tokens = max_tokens
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> LocalCaptioner:
-        """Raises UsageError for a wrong option or a model that isn't there."""
-        if unknown := set(spec.options) - set(OPTIONS):
-            raise UsageError(
-                f"{spec.kind}: no option {sorted(unknown)[0]!r}", code="unknown-option"
-            )
-        checkpoint = Checkpoint.find(spec.argument, spec.options.get("revision"), "config.json")
-        return cls(checkpoint, Placement.from_options(spec.options), token_bound(spec))
+    def from_spec(
+        cls, spec: Spec, options: LocalCaptionerOptions, plan: CallPlan | None = None
+    ) -> LocalCaptioner:
+        """Raises UsageError for a model that isn't there."""
+        checkpoint = Checkpoint.find(spec.argument, options.revision, "config.json")
+        placement = Placement.find(options.device, options.dtype)
+        return cls(checkpoint, placement, options.max_tokens)
 
     def identity(self) -> dict[str, str]:
         return {**super().identity(), "max_tokens": str(self.max_tokens), "decoding": "greedy"}

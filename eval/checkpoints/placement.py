@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import RunFailed, UsageError
+from ...specs import Options
 
 if TYPE_CHECKING:
     import torch
 
-DTYPES = ("float32", "bfloat16", "float16")
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+class DeviceOptions(Options):
+    """Where a model computes."""
+
+    device: str | None = None
+    """Device as torch names it, such as `cpu` or `cuda:1`; by default the best that is there."""
+
+
+class ModelOptions(DeviceOptions):
+    """Options of a model that runs here."""
+
+    revision: str | None = None
+    """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
+    dtype: Dtype | None = None
+    """Numbers that it computes in; by default float32 on the CPU and bfloat16 elsewhere."""
 
 
 class LoadError(RunFailed):
@@ -120,22 +136,17 @@ class Placement:
 
     device: str
     """As torch names it: `cpu`, `cuda`, `cuda:1`, `mps`."""
-    dtype: str
-    """One of `DTYPES`."""
+    dtype: Dtype
+    """Numbers that it computes in."""
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Placement:
-        """From `device` and `dtype`; by default the best device that is there, and bfloat16 on it.
+    def find(cls, device: str | None = None, dtype: Dtype | None = None) -> Placement:
+        """By default the best device that is there, and bfloat16 on it, but float32 on the CPU.
 
-        Raises UsageError for a device that is not there and an unknown dtype.
+        Raises UsageError for a device that is not there.
         """
-        device = find_device(options.get("device"))
-        dtype = options.get("dtype") or ("float32" if device == "cpu" else "bfloat16")
-        if dtype not in DTYPES:
-            raise UsageError(
-                f"dtype {dtype!r}: choose from {', '.join(DTYPES)}", code="unknown-name"
-            )
-        return cls(device, dtype)
+        device = find_device(device)
+        return cls(device, dtype or ("float32" if device == "cpu" else "bfloat16"))
 
     @property
     def torch_dtype(self) -> torch.dtype:

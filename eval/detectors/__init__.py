@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.extras import open_adapter
+from ..checkpoints.registry import Registry
 from ..geometry.boxes import Box, Size, iou
 
 Mask = NDArray[np.bool_]
@@ -125,28 +124,22 @@ def mask_box(mask: Mask) -> Box | None:
     return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
 
-DETECTORS = {
-    "pixels": f"{__name__}.pixels:PixelDetector",
-    "scene": f"{__name__}.pixels:SceneDetector",
-    "recorded": f"{__name__}.recorded:RecordedDetector",
-    "grounding-dino": f"{__name__}.checkpoint_models:GroundingDino",
-    "owl": f"{__name__}.checkpoint_models:Owl",
-    "detr": f"{__name__}.checkpoint_models:Detr",
-    "mask2former": f"{__name__}.checkpoint_models:Mask2Former",
-    "sam": f"{__name__}.checkpoint_models:SamOnBoxes",
-    "grounded-sam": f"{__name__}.checkpoint_models:GroundedSam",
-    "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
-    "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
-    "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
-    "nanodet": f"{__name__}.nanodet:NanoDet",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
-
-
-def open_detector(text: str) -> Detector:
-    """The detector that a spec such as ``owl:MODEL?revision=COMMIT`` names.
-
-    Raises UsageError for an unknown kind, a wrong option and a library that is not installed.
-    """
-    found: Detector = open_adapter(DETECTORS, Spec.parse(text), "detector")
-    return found
+DETECTORS: Registry[Detector] = Registry(
+    "detector",
+    {
+        "pixels": f"{__name__}.pixels:PixelDetector",
+        "scene": f"{__name__}.pixels:SceneDetector",
+        "recorded": f"{__name__}.recorded:RecordedDetector",
+        "grounding-dino": f"{__name__}.checkpoint_models:GroundingDino",
+        "owl": f"{__name__}.checkpoint_models:Owl",
+        "detr": f"{__name__}.checkpoint_models:Detr",
+        "mask2former": f"{__name__}.checkpoint_models:Mask2Former",
+        "sam": f"{__name__}.checkpoint_models:SamOnBoxes",
+        "grounded-sam": f"{__name__}.checkpoint_models:GroundedSam",
+        "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
+        "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
+        "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
+        "nanodet": f"{__name__}.nanodet:NanoDet",
+    },
+)
+open_detector = DETECTORS.open

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
+from pydantic import Field
 
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
-from ..checkpoints.placement import Checkpoint, find_device, first_line
+from ...specs import Options, Spec, TextForm, Unit
+from ..checkpoints.placement import Checkpoint, DeviceOptions, find_device, first_line
 from ..geometry.boxes import Size
 from . import (
     Detection,
@@ -32,7 +32,12 @@ from . import (
     open_detector,
     ranked,
 )
-from .loading import SpecDetector, class_numbers, install_torchvision, number, refuse_options
+from .loading import (
+    SingleImageDetector,
+    ThresholdOptions,
+    class_numbers,
+    install_torchvision,
+)
 
 REVISIONS = {
     "IDEA-Research/grounding-dino-base": "12bdfa3120f3e7ec7b434d90674b3396eccf88eb",
@@ -45,7 +50,16 @@ TEMPLATE = "a photo of a {}"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-class CheckpointModel(SpecAdapter):
+class PinnedOptions(DeviceOptions, ThresholdOptions):
+    """Options of a model of transformers, pinned to a commit."""
+
+    revision: str | None = None
+    """Commit of a model on the Hub, 40 hexadecimal digits; needed except for published ones."""
+    batch: Annotated[int, Field(ge=1, le=1024), Unit("images")] = 1
+    """Images that are looked at together; in half precision it changes the last digits."""
+
+
+class CheckpointModel:
     """A model of transformers: pinned, read once, put on the device that is there."""
 
     KIND: ClassVar[str]
@@ -55,39 +69,37 @@ class CheckpointModel(SpecAdapter):
     """Class of transformers that reads the weights."""
     PROCESSOR: ClassVar[str] = "AutoProcessor"
     """Class of transformers that prepares images and words."""
-    OWN: ClassVar[tuple[str, ...]] = ()
-    """Options that the adapter reads itself."""
+    argument: ClassVar[str] = "PATH_OR_REPO"
+    options: ClassVar[type[Options]] = PinnedOptions
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises DetectorError for an unknown option, a number out of range, a Hub model without
-        its commit and files that can't be read; UsageError for a model that is not there.
+    @classmethod
+    def from_spec(cls, spec: Spec, options: Any) -> Self:
+        return cls(spec.argument, options)
+
+    def __init__(self, model: str, options: PinnedOptions) -> None:
+        """Raises DetectorError for a Hub model without its commit and files that can't be read;
+        UsageError for a model that is not there.
         """
         import torch
         import transformers
 
-        refuse_options(spec, ("revision", "threshold", "batch", "device", *self.OWN))
-        if not spec.argument:
-            raise DetectorError(
-                f"{spec.kind}: write {spec.kind}:MODEL, a folder or a Hub name",
-                code="missing-option",
-            )
-        self._threshold = number(spec, "threshold", self.THRESHOLD, 0.0, 1.0)
+        self._threshold = options.over(self.THRESHOLD)
         # In half precision a batch is not bit-identical with single images.
-        self._batch = int(number(spec, "batch", 1, 1, 1024))
-        self._checkpoint = Checkpoint.find(spec.argument, _pinned(spec), "config.json")
+        self._batch = options.batch
+        commit = _pinned(self.KIND, model, options.revision)
+        self._checkpoint = Checkpoint.find(model, commit, "config.json")
         try:
             self._processor = self._checkpoint.load(getattr(transformers, self.PROCESSOR))
-            model = self._checkpoint.load(getattr(transformers, self.MODEL))
+            loaded = self._checkpoint.load(getattr(transformers, self.MODEL))
         except (OSError, ValueError, ImportError) as error:
             problem = f"can't be read as {self.MODEL}: {first_line(error)}"
             if find_spec("torchvision") is None and "image processor" in str(error):
                 # Some models' images are prepared by torchvision alone.
                 problem += f"; if it needs torchvision: {install_torchvision(torch.__version__)}"
-            raise DetectorError(
-                f"{self._checkpoint.source} {problem}", code="wrong-model"
-            ) from None
-        self._device = find_device(spec.options.get("device"))
-        self._model = model.to(self._device).eval()
+            source = self._checkpoint.source
+            raise DetectorError(f"{source} {problem}", code="wrong-model") from None
+        self._device = find_device(options.device)
+        self._model = loaded.to(self._device).eval()
 
     @property
     def batch_size(self) -> int:
@@ -118,16 +130,16 @@ class CheckpointModel(SpecAdapter):
             return self._model(**inputs), inputs
 
 
-def _pinned(spec: Spec) -> str | None:
+def _pinned(kind: str, model: str, revision: str | None) -> str | None:
     """The commit of a Hub model; None for a folder."""
-    if Path(spec.argument).is_dir():
+    if Path(model).is_dir():
         return None
-    revision = spec.options.get("revision") or REVISIONS.get(spec.argument, "")
+    revision = revision or REVISIONS.get(model, "")
     if not _COMMIT.fullmatch(revision):
         raise DetectorError(
-            f"{spec.kind}:{spec.argument} is no folder, and a Hub model needs its commit: add "
-            f"?revision= and 40 hexadecimal digits",
-            code="no-revision",
+            f"{kind}:{model} is no folder, and a Hub model needs its commit",
+            "add ?revision= and 40 hexadecimal digits",
+            code="missing-option",
         )
     return revision
 
@@ -273,7 +285,7 @@ def _instances(result: Mapping[str, Any], wanted: Mapping[int, str]) -> list[Det
     return ranked(found)
 
 
-class ClipSeg(CheckpointModel, SpecDetector):
+class ClipSeg(CheckpointModel, SingleImageDetector):
     """One mask a query, from text: all its instances together."""
 
     KIND = "clipseg"
@@ -303,25 +315,27 @@ class ClipSeg(CheckpointModel, SpecDetector):
         return ranked(found)
 
 
+class SamOptions(PinnedOptions):
+    """Options of `sam`."""
+
+    boxes: Annotated[str, TextForm("the spec of a detector of boxes")]
+    """Detector whose boxes get masks; its `?`, `&` and `=` are percent-encoded."""
+
+
 class SamOnBoxes(CheckpointModel):
     """``sam:MODEL?revision=COMMIT&boxes=SPEC``: masks for the detections of another detector.
 
-    SAM, SAM-HQ, SAM 2, or the tracker of SAM 3; the last two need torchvision. `?`, `&` and `=` of
-    SPEC are percent-encoded.
+    SAM, SAM-HQ, SAM 2, or the tracker of SAM 3; the last two need torchvision.
     """
 
     KIND = "sam"
     MODEL = "AutoModelForMaskGeneration"
-    OWN = ("boxes",)
+    options: ClassVar[type[Options]] = SamOptions
 
-    def __init__(self, spec: Spec) -> None:
-        if "boxes" not in spec.options:
-            raise DetectorError(
-                "sam: say whose boxes, e.g. sam:MODEL?boxes=grounding-dino:MODEL",
-                code="missing-option",
-            )
-        super().__init__(spec)
-        self._boxes = open_detector(spec.options["boxes"])
+    def __init__(self, model: str, options: SamOptions) -> None:
+        """Raises as `CheckpointModel`, and what opening the other detector raises."""
+        super().__init__(model, options)
+        self._boxes = open_detector(options.boxes)
 
     @property
     def batch_size(self) -> int:
@@ -352,29 +366,37 @@ class SamOnBoxes(CheckpointModel):
         ]
 
 
+class GroundedSamOptions(PinnedOptions):
+    """Options of `grounded-sam`: of its detector of boxes, and of the model of the masks."""
+
+    sam: str = "facebook/sam-vit-huge"
+    """Model of the masks, a folder or a repository."""
+    sam_revision: str | None = None
+    """Commit of that model."""
+
+
 class GroundedSam(SamOnBoxes):
     """``grounded-sam:[BOXES]?sam=MODEL``: PSE's detector in one word.
 
     Grounding DINO (Swin-T) at 0.35 and masks by SAM (ViT-H), both pinned. BOXES is the spec of
-    another detector of boxes, e.g. ``owl:MODEL``; `revision`, `threshold` and `batch` are its
-    options, `sam` and `sam_revision` name the model of the masks.
+    another detector of boxes, e.g. ``owl:MODEL``.
     """
 
     KIND = "grounded-sam"
     BOXES = "grounding-dino:IDEA-Research/grounding-dino-tiny"
-    SAM = "facebook/sam-vit-huge"
+    argument = "[BOXES]"
+    options = GroundedSamOptions
 
-    def __init__(self, spec: Spec) -> None:
-        refuse_options(spec, ("revision", "threshold", "batch", "device", "sam", "sam_revision"))
-        boxes = Spec.parse(spec.argument or self.BOXES)
-        passed = ("revision", "threshold", "batch", "device")
-        own = {n: v for n, v in spec.options.items() if n in passed}
-        masks = {"boxes": str(Spec(boxes.kind, boxes.argument, own))}
-        if "sam_revision" in spec.options:
-            masks["revision"] = spec.options["sam_revision"]
-        if "device" in spec.options:
-            masks["device"] = spec.options["device"]
-        super().__init__(Spec(self.KIND, spec.options.get("sam", self.SAM), masks))
+    @classmethod
+    def from_spec(cls, spec: Spec, options: Any) -> Self:
+        boxes = Spec.parse(spec.argument or cls.BOXES)
+        passed = {n: text for n, text in spec.options.items() if n in PinnedOptions.model_fields}
+        masks = SamOptions(
+            boxes=str(Spec(boxes.kind, boxes.argument, passed)),
+            revision=options.sam_revision,
+            device=options.device,
+        )
+        return cls(options.sam, masks)
 
 
 class DepthAnything(CheckpointModel):

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
-from ...specs import Spec
 from ...storage import write_whole
-from ..checkpoints.extras import SpecAdapter, open_adapter
-from . import Detection, DetectorError
+from ..checkpoints.registry import Registry
+from . import Detection
 from .cache import pixels_digest
 
 Nearness = NDArray[np.float32]
@@ -35,16 +34,12 @@ class DepthEstimator(Protocol):
         ...
 
 
-class GroundDepth(SpecAdapter):
+class GroundDepth:
     """``ground``: each thing is as near as its foot is low, as on level ground seen from above.
 
     Needs no model. It holds for rendered scenes, whose figures all stand on one ground, and for
     photographs without anything that hangs or flies.
     """
-
-    def __init__(self, spec: Spec) -> None:
-        if spec.argument or spec.options:
-            raise DetectorError("ground takes neither argument nor options", code="unknown-option")
 
     def identity(self) -> dict[str, str]:
         return {"kind": "ground", "version": "1"}
@@ -89,18 +84,20 @@ class CachedDepth:
         return depth
 
 
-DEPTHS = {
-    "depth-anything": f"{__package__}.checkpoint_models:DepthAnything",
-    "ground": f"{__name__}:GroundDepth",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
+DEPTHS: Registry[DepthEstimator] = Registry(
+    "depth estimator",
+    {
+        "depth-anything": f"{__package__}.checkpoint_models:DepthAnything",
+        "ground": f"{__name__}:GroundDepth",
+    },
+)
 
 
 def open_depth(text: str, folder: Path | None = None) -> DepthEstimator:
     """The estimator that a spec names; its maps are kept in a folder where a model made them.
 
-    Raises UsageError for an unknown kind or option, and a library that is not installed.
+    Raises as `Registry.open`.
     """
-    found: DepthEstimator = open_adapter(DEPTHS, Spec.parse(text), "depth estimator")
+    estimator = DEPTHS.open(text)
     # What stands where depends on what was found too, and costs nothing.
-    return found if isinstance(found, GroundDepth) else CachedDepth(found, folder)
+    return estimator if isinstance(estimator, GroundDepth) else CachedDepth(estimator, folder)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Share, Spec
 from ..geometry.boxes import Size
 from . import Detection, DetectorError, Request, distinct, inside
 
@@ -27,7 +26,18 @@ COCO = tuple(Path(__file__).with_name("coco.txt").read_text("utf-8").splitlines(
 """The 80 classes that detectors are trained on, in COCO's order."""
 
 
-class SpecDetector(SpecAdapter, ABC):
+class ThresholdOptions(Options):
+    """Options of a detector with a threshold."""
+
+    threshold: Share | None = None
+    """Smallest score of a detection; by default as the model's users set it."""
+
+    def over(self, usual: float) -> float:
+        """The threshold, `usual` where a spec gives none."""
+        return usual if self.threshold is None else self.threshold
+
+
+class SingleImageDetector(ABC):
     """A detector that looks at one image at a time."""
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
@@ -38,17 +48,23 @@ class SpecDetector(SpecAdapter, ABC):
         """Detections in one image, best first."""
 
 
-class FileDetector(SpecDetector):
+class FileDetector(SingleImageDetector):
     """A detector whose weights are one file: ``KIND:FILE?threshold=THRESHOLD``."""
 
     KIND: ClassVar[str]
     THRESHOLD: ClassVar[float]
     """Least score where the spec gives none."""
+    argument: ClassVar[str] = "FILE"
+    options: ClassVar[type[Options]] = ThresholdOptions
 
-    def __init__(self, spec: Spec) -> None:
-        refuse_options(spec, ("threshold",))
-        self._threshold = number(spec, "threshold", self.THRESHOLD, 0, 1)
-        self._digest = self._load(Path(spec.argument))
+    def __init__(self, path: Path, options: ThresholdOptions) -> None:
+        """Raises DetectorError where file or runtime can't be used."""
+        self._threshold = options.over(self.THRESHOLD)
+        self._digest = self._load(path)
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: ThresholdOptions) -> Self:
+        return cls(Path(spec.argument), options)
 
     @abstractmethod
     def _load(self, path: Path) -> str:
@@ -76,31 +92,6 @@ class FileDetector(SpecDetector):
                 if box is not None:
                     found.append(Detection(query, float(best[index]), box))
         return distinct(found)
-
-
-def refuse_options(spec: Spec, known: Sequence[str]) -> None:
-    """Raises DetectorError for an option that is not known."""
-    if unknown := sorted(set(spec.options) - set(known)):
-        raise DetectorError(
-            f"{spec.kind}: no option {unknown[0]!r}: choose from {', '.join(sorted(known))}",
-            code="unknown-option",
-        )
-
-
-def number(spec: Spec, name: str, default: float, low: float, high: float) -> float:
-    """An option as a number; DetectorError unless it is in [low, high]."""
-    text = spec.options.get(name)
-    try:
-        value = default if text is None else float(text)
-    except ValueError:
-        raise DetectorError(
-            f"{spec.kind}: {name} must be a number, is {text!r}", code="not-a-number"
-        ) from None
-    if not low <= value <= high:
-        raise DetectorError(
-            f"{spec.kind}: {name}={text} is not in [{low:g}, {high:g}]", code="out-of-range"
-        )
-    return value
 
 
 def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:

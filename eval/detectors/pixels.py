@@ -17,10 +17,9 @@ from ...scenes.language import mentions
 from ...scenes.matching import SCALES, SHRINK, SMALL, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
-from ...specs import Spec
 from ..geometry.boxes import Size
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
-from .loading import SpecDetector
+from .loading import SingleImageDetector
 
 FOUND = 0.6
 """Correlation from which a figure counts as there, as the judge `pixels` has it."""
@@ -45,16 +44,10 @@ def entity(query: str) -> str:
     return named.pop()
 
 
-class AtlasDetector(SpecDetector):
+class AtlasDetector(SingleImageDetector):
     """A detector of the atlas' figures, without options."""
 
     KIND: ClassVar[str]
-
-    def __init__(self, spec: Spec) -> None:
-        if spec.argument or spec.options:
-            raise DetectorError(
-                f"{self.KIND} takes neither argument nor options", code="unknown-option"
-            )
 
     def identity(self) -> dict[str, str]:
         return {"kind": self.KIND, "version": "2", "atlas": atlas_digest()[:12]}

@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from ...specs import Spec
+from ...specs import Options, Spec
 from ...tables import RowError, parse, read_json, read_rows
 from ..geometry.boxes import Box
 from ..geometry.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Mask, Request, ranked
-from .loading import SpecDetector, refuse_options
+from .loading import SingleImageDetector
 from .rle import RleError, decode
 
 
@@ -45,25 +45,35 @@ class _VisorEntry(BaseModel):
     sra: int = 0
 
 
-class RecordedDetector(SpecDetector):
-    """``recorded:FILE[?names=FILE][&role=secondary]``; an image's name must be in the file."""
+class RecordedOptions(Options):
+    """Options of `recorded`."""
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises DetectorError for a wrong option, RowError for a bad row or a sample twice."""
-        refuse_options(spec, ("names", "role"))
-        self._path = path = Path(spec.argument)
+    names: Path | None = None
+    """COCO's `instances.json`, with the categories of COCO results."""
+    role: Literal["primary", "secondary"] = "primary"
+    """Which of two detectors of a row, in our own format."""
+
+
+class RecordedDetector(SingleImageDetector):
+    """Detections in a file, in which the name of every image must be."""
+
+    argument: ClassVar[str] = "FILE"
+    options: ClassVar[type[Options]] = RecordedOptions
+
+    def __init__(self, path: Path, options: RecordedOptions) -> None:
+        """Raises DetectorError for a missing file, RowError for a bad row or a sample twice."""
+        self._path = path
         if not path.is_file():
             raise DetectorError(f"recorded: {path} is no file of detections", code="no-such-file")
-        role = spec.options.get("role", "primary")
-        if role not in ("primary", "secondary"):
-            raise DetectorError(
-                f"recorded: role {role!r} is neither primary nor secondary", code="unknown-name"
-            )
         if path.suffix == ".jsonl":
-            self._samples = _own(path, role)
+            self._samples = _own(path, options.role)
         else:
-            self._samples = _json(path, spec.options.get("names"))
+            self._samples = _json(path, options.names)
         self._digest = sha256(path.read_bytes()).hexdigest()
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: RecordedOptions) -> RecordedDetector:
+        return cls(Path(spec.argument), options)
 
     def identity(self) -> dict[str, str]:
         return {"kind": "recorded", "file": self._path.name, "sha256": self._digest}
@@ -108,7 +118,7 @@ def _own(path: Path, role: str) -> _Samples:
     return found
 
 
-def _json(path: Path, names: str | None) -> _Samples:
+def _json(path: Path, names: Path | None) -> _Samples:
     """COCO's results or VISOR's, told apart by their outermost type."""
     data = read_json(path)
     if isinstance(data, dict):
@@ -116,11 +126,9 @@ def _json(path: Path, names: str | None) -> _Samples:
     if not isinstance(data, list):
         raise RowError(f"{path}: neither COCO's list nor VISOR's object", code="bad-format")
     if not names:
-        raise RowError(
-            f"{path}: COCO results need ?names=instances.json for their categories",
-            code="missing-option",
-        )
-    return _coco(data, path, Path(names))
+        problem = f"{path}: COCO results need ?names=instances.json for their categories"
+        raise RowError(problem, code="missing-option")
+    return _coco(data, path, names)
 
 
 def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:

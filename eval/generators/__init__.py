@@ -11,12 +11,10 @@ from PIL.Image import Image
 
 from ...agents.chat import Permit, always
 from ...clips import Clip
-from ...errors import UsageError
 from ...images import open_image
-from ...specs import Spec
-from ..checkpoints.extras import open_adapter
+from ..checkpoints.registry import Identity, Registry, RegistryEntry
 from ..core import Case, Generator, GeneratorError, ImageRequest
-from .python import FunctionGenerator, MappingGenerator, spec_identity
+from .python import FunctionGenerator, MappingGenerator
 
 REPORT = "report"
 """Key of an image's `info`: JSON of what an API said besides it (usage, revised prompt, attempts
@@ -87,50 +85,37 @@ class PaidByImage(ABC):
         """As `Generator.identity`."""
 
 
-GENERATORS = {
-    "chat-image": f"{__name__}.chat_image:ChatImages",
-    "command": f"{__name__}.command:CommandGenerator",
-    "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
-    "folder": f"{__name__}.folder:ImageFolder",
-    "hub": "counterprior.eval.publishing.hub:PublishedImages",
-    "inference": f"{__name__}.inference:HostedModel",
-    "openai-image": f"{__name__}.openai_image:OpenAIImages",
-    "openai-video": f"{__name__}.openai_video:OpenAIVideos",
-    "render": f"{__name__}.render:RenderGenerator",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
-
-
-def open_generator(text: str) -> Generator:
-    """The generator that a spec names: ``render:?order_bias=1``, ``python:mine.models:flux``.
-
-    Raises UsageError for an unknown kind or option and a library that isn't installed, BackendError
-    for a missing key.
-    """
-    spec = Spec.parse(text)
-    return as_generator(open_adapter(GENERATORS, spec, "generator"), spec_identity(spec))
-
-
-def as_generator(value: Any, identity: Mapping[str, str] | str = "") -> Generator:
-    """A generator from anything that can stand for one.
-
-    A spec; an object of the protocol; a function ``(prompt, seed)`` or ``(prompt, seed, source)``
-    that gives a PIL image or a path; or a mapping from case (or its id) to an image or path.
-    `identity` says which version of code or images that is. Raises UsageError for anything else.
-    """
-    if isinstance(value, str):
-        return open_generator(value)
+def _python_generator(value: Any, identity: Identity) -> Generator | None:
     if isinstance(value, Generator):
         return value
     if isinstance(value, Mapping):
         return MappingGenerator(value, identity)
-    if callable(value):
-        return FunctionGenerator(value, identity)
-    raise UsageError(
-        f"{value!r} is no generator: give a spec, a function (prompt, seed), a mapping from case "
-        f"to image, or an object with generate and identity",
-        code="wrong-type",
-    )
+    return FunctionGenerator(value, identity) if callable(value) else None
+
+
+GENERATORS: Registry[Generator] = Registry(
+    "generator",
+    {
+        "chat-image": RegistryEntry(f"{__name__}.chat_image:ChatImages", paid=True),
+        "command": f"{__name__}.command:CommandGenerator",
+        "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
+        "folder": f"{__name__}.folder:ImageFolder",
+        "hub": "counterprior.eval.publishing.hub:PublishedImages",
+        "inference": RegistryEntry(f"{__name__}.inference:HostedModel", paid=True),
+        "openai-image": RegistryEntry(f"{__name__}.openai_image:OpenAIImages", paid=True),
+        "openai-video": RegistryEntry(f"{__name__}.openai_video:OpenAIVideos", paid=True),
+        "render": f"{__name__}.render:RenderGenerator",
+    },
+    adapt=_python_generator,
+    accepts="a function (prompt, seed) or (prompt, seed, source), a mapping from case (or its id) "
+    "to image, or an object with generate and identity",
+)
+open_generator = GENERATORS.open
+
+
+def as_generator(value: Any, identity: Identity = "") -> Generator:
+    """A generator from anything that can stand for one; raises as `Registry.adapt`."""
+    return GENERATORS.adapt(value, identity=identity)
 
 
 def draw(generator: Generator, request: ImageRequest) -> Image:

@@ -11,27 +11,17 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from PIL.Image import Image
 
 from ...agents.chat import Completion, Permit, always
 from ...images import plain_png
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Spec
 from ..core import GeneratorError, ImageRequest
 from . import REPORT, PaidByImage
-from .served import SEED, ServedModel, decode_image, fetch_image
+from .served import SEED, ServedModel, ServedOptions, decode_image, fetch_image
 
-KNOWN: dict[str, type] = {
-    "aspect_ratio": str,
-    "image_size": str,
-    "max_tokens": int,
-    "modalities": str,
-    "temperature": float,
-    "top_p": float,
-}
-"""Option -> type of what is sent."""
 CONFIG = ("aspect_ratio", "image_size")
 """Options that OpenRouter takes within `image_config`."""
 MODALITIES = "image,text"
@@ -48,12 +38,36 @@ SHOWN = 300
 _DATA = re.compile(r"data:image/[\w.+-]+;base64,([A-Za-z0-9+/=\s]+)")
 
 
-class ChatImages(SpecAdapter, PaidByImage):
+class ChatImageOptions(ServedOptions):
+    """Options of `chat-image`."""
+
+    aspect_ratio: str | None = None
+    """Width to height, such as `1:1`."""
+    image_size: str | None = None
+    """Size as the server names it, such as `1K`."""
+    max_tokens: int | None = None
+    """Longest answer, in tokens."""
+    modalities: str | None = None
+    """What may be answered, comma-separated; `image,text` by default."""
+    temperature: float | None = None
+    """Sent only if set."""
+    top_p: float | None = None
+    """Sent only if set."""
+
+
+class ChatImages(PaidByImage):
     """One model behind `POST /chat/completions`; key: OPENAI_API_KEY."""
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises UsageError for a wrong option, BackendError for a missing key."""
-        self._served = ServedModel(spec, KNOWN)
+    argument: ClassVar[str] = "MODEL[@URL]"
+    options: ClassVar[type[Options]] = ChatImageOptions
+
+    def __init__(self, served: ServedModel) -> None:
+        self._served = served
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: ChatImageOptions) -> ChatImages:
+        """Raises BackendError for a missing key."""
+        return cls(ServedModel(spec, options))
 
     def identity(self) -> dict[str, str]:
         return self._served.identity()

@@ -11,7 +11,6 @@ into the environment: the command is recorded.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 import shlex
@@ -21,15 +20,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, ClassVar, Literal
 
 from PIL.Image import Image
 
 from ...clips import Clip, open_made
 from ...errors import UsageError
 from ...images import ImageError, plain_png
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Seconds, Spec
 from ..core import Case, GeneratorError, ImageRequest
 from .worker import SHOWN, WorkerProgram, without_secrets
 
@@ -39,44 +37,38 @@ DECLINED = 77
 OURS = ("prompt", "seed", "source", "output", "row", "variant", "number", "id")
 """Placeholders of every suite; a row's fields come besides."""
 
-OPTIONS = ("timeout", "worker", "ending")
-WRITTEN = ("png", "jpg", "webp", "gif", "mp4", "webm")
-"""What the name of ``{output}`` may end in; what is in the file decides."""
-
 _PLACEHOLDER = re.compile(r"\{([a-z_0-9]+)\}")
 
 
-class CommandGenerator(SpecAdapter):
+class CommandOptions(Options):
+    """Options of `command`."""
+
+    timeout: Seconds = 600
+    """Time after which the command, and all that it started, is killed."""
+    worker: bool = False
+    """With 1 the program is started once and reads requests as JSON lines."""
+    ending: Literal["png", "jpg", "webp", "gif", "mp4", "webm"] = "png"
+    """Ending of the name of `{output}`; what is in the file decides."""
+
+
+class CommandGenerator:
     """Runs the command once an image, or keeps it running as a worker."""
 
-    def __init__(self, spec: Spec) -> None:
+    argument: ClassVar[str] = "COMMAND"
+    options: ClassVar[type[Options]] = CommandOptions
+
+    def __init__(self, command: str, options: CommandOptions) -> None:
         """Raises UsageError for a command that can't be run or doesn't say where things go."""
-        if unknown := set(spec.options) - {*OPTIONS}:
-            known = ", ".join(OPTIONS)
-            raise UsageError(
-                f"command: no option {sorted(unknown)[0]!r}: choose from {known}",
-                code="unknown-option",
-            )
-        if (ending := spec.options.get("ending", "png")) not in WRITTEN:
-            raise UsageError(
-                f"command: ending is one of {', '.join(WRITTEN)}, not {ending!r}",
-                code="unknown-name",
-            )
-        self._output = f"output.{ending}"
-        if (worker := spec.options.get("worker", "0")) not in ("0", "1"):
-            raise UsageError(f"command: worker is 1 or 0, not {worker!r}", code="bad-option")
+        self._output = f"output.{options.ending}"
+        self._timeout = options.timeout
         try:
             # Program and arguments, with placeholders.
-            self._words = shlex.split(spec.argument)
-            # Seconds before the command, and all that it started, is killed.
-            self._timeout = float(spec.options.get("timeout", 600.0))
+            self._words = shlex.split(command)
         except ValueError as error:
-            raise UsageError(f"command: {spec.argument!r}: {error}", code="bad-spec") from None
-        if not 0 < self._timeout < math.inf:
-            raise UsageError("command: timeout is a number of seconds above 0", code="out-of-range")
+            raise UsageError(f"command: {command!r}: {error}", code="bad-spec") from None
         self._fields = {name for word in self._words for name in _PLACEHOLDER.findall(word)}
         missing = {"prompt", "output"} - self._fields
-        if worker == "1":
+        if options.worker:
             if self._fields or not self._words:
                 raise UsageError(
                     "command: a worker is a program without placeholders: it reads requests as "
@@ -89,7 +81,11 @@ class CommandGenerator(SpecAdapter):
             )
         if shutil.which(self._words[0]) is None:
             raise UsageError(f"command: {self._words[0]!r} is no program", code="no-such-file")
-        self._worker = WorkerProgram(self._words, self._timeout) if worker == "1" else None
+        self._worker = WorkerProgram(self._words, self._timeout) if options.worker else None
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: CommandOptions) -> CommandGenerator:
+        return cls(spec.argument, options)
 
     def identity(self) -> dict[str, str]:
         """The command, and the digest of the files that it names: a changed script is another."""

@@ -17,15 +17,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from PIL import Image
+from pydantic import Field
 
 from ...clips import Clip, encode_mp4
 from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Spec, Unit
 from ..checkpoints.pipelines import (
     LORA_FILE,
     Loading,
@@ -34,16 +34,12 @@ from ..checkpoints.pipelines import (
     Scalar,
     find_files,
 )
-from ..checkpoints.placement import Placement
+from ..checkpoints.placement import ModelOptions, Placement
 from ..core import Case, GeneratorError, ImageRequest
 from . import REPORT
 
-OWN = tuple("revision pipeline device dtype offload compile batch batch_bound fps".split())
-LORA = ("lora", "lora_file", "lora_revision", "lora_scale")
-"""Options that are not arguments of the call."""
 SHORT = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
 """Options with a shorter name than the argument."""
-OFFLOAD = ("false", "true", "sequential")
 BOUND = 2 / 255
 """Largest difference of a pixel, of 0 to 1, between an image of a batch and the single one."""
 PROBES = ("A dog.", "A photo of a cat that sits on the left of a red bicycle in a quiet park.")
@@ -67,43 +63,73 @@ class MeasuredBatch:
     """Why that is fewer than asked for."""
 
 
-class DiffusersGenerator(SpecAdapter):
+class DiffusersOptions(ModelOptions, extra="allow"):
+    """Options of `diffusers`."""
+
+    others: ClassVar[str] = "steps, guidance and every plain argument of the pipeline's call"
+
+    pipeline: str = ""
+    """Another class of diffusers for the same weights, such as one that edits."""
+    offload: Literal["false", "true", "sequential"] = "false"
+    """Whether parts of the model wait on the CPU: whole ones, or layer by layer."""
+    compile: bool = False
+    """Whether the denoiser is compiled."""
+    batch: Annotated[int, Field(ge=1, le=999), Unit("images")] = 1
+    """Images that are drawn in one call, where that gives the same images."""
+    batch_bound: Annotated[float, Field(ge=0, lt=1000)] = BOUND
+    """Largest difference of a pixel, of 0 to 1, between an image of a batch and the single one."""
+    fps: Annotated[float, Field(ge=0.1, lt=1000), Unit("frames a second")] | None = None
+    """Speed of a clip; by default the pipeline's own, or 16."""
+    lora: str | None = None
+    """Folder, file or repository of low-rank weights."""
+    lora_file: str = LORA_FILE
+    """Name of their file."""
+    lora_revision: str | None = None
+    """Branch, tag or commit of their repository."""
+    lora_scale: Annotated[float, Field(ge=-100, lt=1000)] = 1
+    """What they are multiplied by."""
+
+
+class DiffusersGenerator:
     """A pipeline, loaded when the first image is asked for."""
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises UsageError for a wrong option or a model that isn't there."""
-        options = spec.options
-        self._checkpoint = find_files(spec.argument, options.get("revision"))
-        self._drawing = PipelineClass.find(self._checkpoint, options.get("pipeline", ""))
+    argument: ClassVar[str] = "PATH_OR_REPO"
+    options: ClassVar[type[Options]] = DiffusersOptions
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: DiffusersOptions) -> DiffusersGenerator:
+        """Raises UsageError for an argument that the pipeline doesn't take, and a model that isn't
+        there."""
+        return cls(spec.argument, options, fps=spec.options.get("fps", ""))
+
+    def __init__(self, model: str, options: DiffusersOptions, fps: str = "") -> None:
+        """fps: as it was written, for the identity."""
+        self._checkpoint = find_files(model, options.revision)
+        self._drawing = PipelineClass.find(self._checkpoint, options.pipeline)
         known = self._drawing.options
         self._call: dict[str, Scalar] = {}
-        for option, text in options.items():
+        arguments = options.rest | ({"fps": fps} if fps and "fps" in known else {})
+        for option, text in arguments.items():
             name = SHORT.get(option, option)
-            if option in (*OWN, *LORA) and not (option == "fps" and option in known):
-                continue
             if name not in known:
-                names = ", ".join([*OWN, *LORA, *SHORT, *sorted(known)])
+                names = ", ".join([*DiffusersOptions.model_fields, *SHORT, *sorted(known)])
                 raise UsageError(
-                    f"{self._drawing.name} has no option {option!r}: choose from {names}",
+                    f"diffusers: {self._drawing.name} has no option {option!r}",
+                    f"choose from {names}",
                     code="unknown-option",
                 )
             self._call[name] = _parse(option, text, known[name])
-        self._given_fps = options.get("fps", "")
+        self._given_fps = fps
         usual = self._call.get("frame_rate", self._drawing.default("frame_rate") or FPS)
         # Frames of a clip a second.
-        self._fps = _number("fps", self._given_fps or str(usual), least=0.1)
-        self._asked = _number("batch", options.get("batch", "1"), least=1, whole=True)
+        self._fps = float(usual if options.fps is None else options.fps)
+        self._batch = options.batch
         self._batches: dict[bool, MeasuredBatch] = {}
-        self._bound = _number("batch_bound", options.get("batch_bound", str(BOUND)))
-        if (offload := options.get("offload", "false")) not in OFFLOAD:
-            raise UsageError(
-                f"diffusers: offload must be true, false or sequential, not {offload}",
-                code="bad-option",
-            )
+        self._bound = options.batch_bound
         self._loading = Loading(
-            placement=Placement.from_options(options),
-            offload=offload,
-            compile=bool(_parse("compile", options.get("compile", "false"), {bool})),
+            placement=Placement.find(options.device, options.dtype),
+            offload=options.offload,
+            compile=options.compile,
             lora=_lora(options),
         )
 
@@ -122,8 +148,8 @@ class DiffusersGenerator(SpecAdapter):
             found |= self._loading.lora.identity()
         if self._loading.compile:
             found["compile"] = "true"
-        if self._asked > 1:  # what became of it is in the record of each image
-            found |= {"batch": str(int(self._asked)), "batch_bound": f"{self._bound:.4g}"}
+        if self._batch > 1:  # what became of it is in the record of each image
+            found |= {"batch": str(self._batch), "batch_bound": f"{self._bound:.4g}"}
         if self._given_fps:
             found["fps"] = self._given_fps
         return {**found, **{name: str(value) for name, value in self._call.items()}}
@@ -149,7 +175,7 @@ class DiffusersGenerator(SpecAdapter):
     @property
     def batch_size(self) -> int:
         """Most images that are drawn in one call."""
-        return int(self._asked)
+        return self._batch
 
     def generate_batch(
         self, requests: Sequence[ImageRequest]
@@ -181,7 +207,7 @@ class DiffusersGenerator(SpecAdapter):
                     message = "the pipeline's safety checker hid the image"
                     raise GeneratorError(message, "refused", code="declined")
                 made = self._made(value)
-                if self._asked > 1:
+                if self._batch > 1:
                     known = self._batches.get(requests[0].source is not None)
                     note = known.note if known else ""
                     about = {"batch": len(requests), **({"note": note} if note else {})}
@@ -288,31 +314,17 @@ def _noise(seed: int, size: tuple[int, int] | None) -> Image.Image | None:
     return Image.fromarray(values)
 
 
-def _lora(options: Any) -> LoraFile | None:
-    given = [name for name in LORA if name in options]
-    if "lora" not in options:
-        if given:
-            raise UsageError(
-                f"diffusers: {given[0]} needs a LoRA: name it with lora=", code="missing-option"
-            )
+def _lora(options: DiffusersOptions) -> LoraFile | None:
+    if options.lora is None:
+        if stray := sorted(n for n in options.model_fields_set if n.startswith("lora_")):
+            problem = f"diffusers: {stray[0]} needs a LoRA"
+            raise UsageError(problem, "name it with lora=", code="missing-option")
         return None
     return LoraFile.find(
-        options["lora"],
-        file=options.get("lora_file", LORA_FILE),
-        revision=options.get("lora_revision"),
-        scale=_number("lora_scale", options.get("lora_scale", "1"), least=-100),
-    )
-
-
-def _number(option: str, text: str, least: float = 0, whole: bool = False) -> float:
-    with suppress(ValueError):
-        value = int(text) if whole else float(text)
-        if least <= value < 1000:
-            return value
-    what = "a whole number" if whole else "a number"
-    raise UsageError(
-        f"diffusers: {option} must be {what} from {least:g} to 1000, not {text!r}",
-        code="out-of-range",
+        options.lora,
+        file=options.lora_file,
+        revision=options.lora_revision,
+        scale=options.lora_scale,
     )
 
 
@@ -327,7 +339,8 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
     if str in types:
         return text
     names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
-    raise UsageError(f"diffusers: {option} must be {names}, not {text!r}", code="bad-option")
+    problem = f"diffusers: {option} must be {names}, not {text!r}"
+    raise UsageError(problem, code="bad-option")
 
 
 def _images(made: Any) -> Values:

@@ -13,26 +13,51 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
+from typing import Annotated, ClassVar
 
 from PIL.Image import Image
+from pydantic import Field
 
 from ...errors import DataError, UsageError
 from ...images import open_image
-from ...specs import Spec
+from ...specs import Options, Spec
 from ...tables import read_rows
 from ..core import Case, ImageRequest
-from .image_folders.known import LAYOUTS, read_layout
-from .image_folders.listing import ENDINGS, FolderOptions, FoundImage
+from .image_folders.known import read_layout
+from .image_folders.listing import ENDINGS, FoundImage, LayoutSource
 
 FIELDS = ("id", "row", "variant", "seed", "number")
 NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")
 """Endings of images and clips."""
 TEMPLATE = "{row}-{variant}-{seed}"
-OPTIONS = ("template", "manifest", "layout", "name", "prompts", "grid", "model", "revision")
+
+
+class FolderOptions(Options):
+    """Options of `folder`."""
+
+    template: str = TEMPLATE
+    """File name of a case, with the fields row, variant, seed, number and id."""
+    manifest: Path | None = None
+    """Table with the columns `case` and `file`, instead of a template."""
+    layout: str = ""
+    """How another benchmark names its images, instead of a template."""
+    name: str = ""
+    """Name of the model that made the images; by default that of the folder."""
+    prompts: Path | None = None
+    """Of a layout: list of the prompts by id, or folder of text files."""
+    grid: Annotated[int, Field(ge=1, le=2)] | None = None
+    """Of a layout: images on a side of each file."""
+    model: str = ""
+    """Of a layout: whose images, where folders of several models stand side by side."""
+    revision: str | None = None
+    """Of the layout `imagedataset`: branch, tag or commit of the Hub."""
 
 
 class ImageFolder:
     """A folder of images."""
+
+    argument: ClassVar[str] = "FOLDER"
+    options: ClassVar[type[Options]] = FolderOptions
 
     def __init__(
         self,
@@ -63,29 +88,18 @@ class ImageFolder:
         self.name = name or root.resolve().name
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> ImageFolder:
-        """Raises UsageError for a wrong option, DataError for a bad manifest."""
-        options = dict(spec.options)
-        if (unknown := sorted(options.keys() - set(OPTIONS))) or not spec.argument:
-            what = f"no option {unknown[0]!r}" if unknown else "no folder"
-            raise UsageError(
-                f"folder: {what}: write folder:DIR?template=NAME, folder:DIR?manifest=FILE or "
-                f"folder:DIR?layout=NAME, of {', '.join(LAYOUTS)}",
-                code="missing-option",
-            )
-        if len(options.keys() & {"template", "manifest", "layout"}) > 1:
-            raise UsageError(
-                "folder: choose one of template, manifest and layout", code="conflicting-options"
-            )
-        if "layout" in options:
-            return LaidOutFolder.from_spec(spec)
-        if stray := sorted(options.keys() & {"prompts", "grid", "model", "revision"}):
-            raise UsageError(
-                f"folder: {stray[0]} needs a layout: add layout=", code="missing-option"
-            )
-        manifest = options.pop("manifest", "")
-        files = read_manifest(Path(manifest)) if manifest else None
-        return cls(Path(spec.argument), manifest=files, **options)
+    def from_spec(cls, spec: Spec, options: FolderOptions) -> ImageFolder:
+        """Raises UsageError for options that exclude each other, DataError for a bad manifest."""
+        if len(spec.options.keys() & {"template", "manifest", "layout"}) > 1:
+            problem = "folder: template, manifest and layout exclude each other"
+            raise UsageError(problem, "choose one", code="conflicting-options")
+        if options.layout:
+            return LaidOutFolder.from_spec(spec, options)
+        if stray := sorted(spec.options.keys() & {"prompts", "grid", "model", "revision"}):
+            problem = f"folder: {stray[0]} needs a layout"
+            raise UsageError(problem, "add layout=", code="missing-option")
+        files = read_manifest(options.manifest) if options.manifest else None
+        return cls(Path(spec.argument), options.template, files, options.name)
 
     def identity(self) -> dict[str, str]:
         """Kind and name: `?name=` says whose images they are."""
@@ -170,33 +184,27 @@ class ImageFolder:
 class LaidOutFolder(ImageFolder):
     """A folder as another benchmark lays it out; cases find their images by prompt."""
 
-    def __init__(
-        self, options: FolderOptions, layout: str, name: str = "", commit: str = ""
-    ) -> None:
+    def __init__(self, source: LayoutSource, layout: str, name: str = "", commit: str = "") -> None:
         """Raises UsageError for a folder that isn't there, and as `read_layout`."""
-        super().__init__(options.root, name=name)
+        super().__init__(source.root, name=name)
         self._layout = layout
         self._commit = commit
-        self._images = read_layout(layout, options)
+        self._images = read_layout(layout, source)
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> LaidOutFolder:
-        options = spec.options
+    def from_spec(cls, spec: Spec, options: FolderOptions) -> LaidOutFolder:
         root, commit = Path(spec.argument), ""
-        if not root.is_dir() and options["layout"] == "imagedataset":
-            root, commit = _downloaded(spec.argument, options.get("revision"))
-        elif "revision" in options:
+        if not root.is_dir() and options.layout == "imagedataset":
+            root, commit = _downloaded(spec.argument, options.revision)
+        elif options.revision is not None:
             raise UsageError(f"folder: {root} is a folder and has no revision", code="no-revision")
         if not root.is_dir():
             raise UsageError(f"folder: {root} is no folder", code="no-such-file")
-        if (grid := options.get("grid")) not in (None, "1", "2"):
-            raise UsageError(f"folder: grid is 1 or 2, not {grid!r}", code="bad-option")
-        prompts = Path(options["prompts"]) if "prompts" in options else None
-        if prompts is not None and not prompts.exists():
-            raise UsageError(f"folder: {prompts}: no such file", code="no-such-file")
-        asked = FolderOptions(root, prompts, int(grid) if grid else None, options.get("model", ""))
-        name = options.get("name", spec.argument if commit else "")
-        return cls(asked, options["layout"], name=name, commit=commit)
+        if options.prompts is not None and not options.prompts.exists():
+            raise UsageError(f"folder: {options.prompts}: no such file", code="no-such-file")
+        source = LayoutSource(root, options.prompts, options.grid, options.model)
+        name = options.name or (spec.argument if commit else "")
+        return cls(source, options.layout, name=name, commit=commit)
 
     def identity(self) -> dict[str, str]:
         found = {**super().identity(), "layout": self._layout}

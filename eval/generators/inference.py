@@ -9,11 +9,11 @@ connects to public addresses only, not by the client.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from PIL import Image
 
@@ -23,11 +23,10 @@ from ...agents.retry import RETRIED, RetryPolicy, TransientError
 from ...errors import UsageError
 from ...fetching import Downloader, FetchError
 from ...images import ImageError, plain_png, settle_image
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Spec
 from ..core import Case, GeneratorError, ImageRequest
 from . import REPORT, PaidByImage, served
-from .served import EXTRA, SEED, plain_option, typed_option
+from .served import SEED, ServedOptions
 
 if TYPE_CHECKING:
     import httpx2
@@ -35,58 +34,63 @@ if TYPE_CHECKING:
 DRAWING = ("fal-ai", "hf-inference", "nscale", "replicate", "together", "wavespeed", "zai-org")
 EDITING = ("fal-ai", "hf-inference", "replicate", "together", "wavespeed")
 """Providers that make images from texts, and from images (huggingface_hub 2.4)."""
-KNOWN: dict[str, type] = {
-    "guidance_scale": float,
-    "height": int,
-    "negative_prompt": str,
-    "num_inference_steps": int,
-    "scheduler": str,
-    "width": int,
-}
-"""Option -> type of what is sent."""
+KNOWN = ("guidance_scale", "height", "negative_prompt", "num_inference_steps", "scheduler", "width")
+"""Options that are arguments of the client's `text_to_image`."""
 DRAWING_ONLY = ("height", "scheduler", "width")
 """Options that an edit takes otherwise, or not."""
-HTTP: dict[str, type] = {"attempts": int, "timeout": float, "bill_to": str}
 
 _ASKING: ContextVar[bool] = ContextVar("asking", default=False)
 
 
-class HostedModel(SpecAdapter, PaidByImage):
+class InferenceOptions(ServedOptions):
+    """Options of `inference`."""
+
+    not_sent: ClassVar[frozenset[str]] = ServedOptions.not_sent | {"bill_to"}
+
+    bill_to: str | None = None
+    """Organization on Hugging Face that pays."""
+    guidance_scale: float | None = None
+    """How closely the image follows the prompt."""
+    height: int | None = None
+    """Pixels."""
+    negative_prompt: str | None = None
+    """What the image should not show."""
+    num_inference_steps: int | None = None
+    """Denoising steps."""
+    scheduler: str | None = None
+    """Name of a scheduler that the provider knows."""
+    width: int | None = None
+    """Pixels."""
+
+
+class HostedModel(PaidByImage):
     """One model at one provider."""
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises UsageError for a wrong option, BackendError for a missing token."""
-        self._provider, _, self._model = spec.argument.partition("/")
+    argument: ClassVar[str] = "PROVIDER/NAMESPACE/NAME"
+    options: ClassVar[type[Options]] = InferenceOptions
+
+    def __init__(self, model: str, options: InferenceOptions, call: Mapping[str, Any]) -> None:
+        """model: `PROVIDER/NAMESPACE/NAME`. call: fields that are sent with each request.
+
+        Raises UsageError for an unknown provider, BackendError for a missing token.
+        """
+        self._provider, _, self._model = model.partition("/")
         if self._provider not in DRAWING or self._model.count("/") != 1:
             known = ", ".join(DRAWING)
             raise UsageError(
-                f"inference: write inference:PROVIDER/NAMESPACE/NAME, of {known}", code="bad-spec"
+                f"inference: {model!r} names no model at a known provider",
+                f"write inference:{self.argument}, of {known}",
+                code="unknown-name",
             )
-        self._call: dict[str, Any] = {}
-        http: dict[str, Any] = {}
-        for name, text in spec.options.items():
-            if name.startswith(EXTRA) and name != EXTRA:
-                self._call[name.removeprefix(EXTRA)] = plain_option(text)
-            elif name in KNOWN:
-                self._call[name] = typed_option(spec.kind, name, text, KNOWN[name])
-            elif name in HTTP:
-                http[name] = typed_option(spec.kind, name, text, HTTP[name])
-            elif name != SEED:
-                names = ", ".join([*sorted(KNOWN), *HTTP, SEED, f"{EXTRA}NAME"])
-                raise UsageError(
-                    f"inference: no option {name!r}: choose from {names}", code="unknown-option"
-                )
-        if (seed := spec.options.get(SEED, "send")) not in ("send", "none"):
-            raise UsageError(
-                f"inference: seed is `send` or `none`, not {seed!r}", code="bad-option"
-            )
-        self._sends_seed = seed == "send"
-        if http.get("attempts", 1) < 1 or not http.get("timeout", 1.0) > 0:
-            raise UsageError(
-                "inference: attempts must be 1 or more, timeout above 0", code="out-of-range"
-            )
-        self._retry = RetryPolicy(http.get("attempts", RetryPolicy.attempts))
-        self._client = self._open(http.get("timeout", 600.0), http.get("bill_to"))
+        self._call = call
+        self._sends_seed = options.seed != "none"
+        self._retry = RetryPolicy(options.attempts)
+        self._client = self._open(options.timeout, options.bill_to)
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: InferenceOptions) -> HostedModel:
+        """Raises UsageError for an unknown provider, BackendError for a missing token."""
+        return cls(spec.argument, options, options.sent(spec))
 
     def _open(self, timeout: float, bill_to: str | None) -> Any:
         import huggingface_hub

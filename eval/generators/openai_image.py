@@ -9,44 +9,75 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from PIL.Image import Image
 
 from ...agents.chat import Completion, Permit, always
 from ...images import plain_png
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Spec
 from ..core import GeneratorError, ImageRequest
 from . import REPORT, PaidByImage
-from .served import SEED, ServedModel, decode_image
+from .served import SEED, ServedModel, ServedOptions, decode_image
 
 OPENAI = tuple(
     "background input_fidelity moderation output_format quality response_format size style".split()
 )
-"""Options that OpenAI's API knows: texts."""
-KNOWN: dict[str, type] = {
-    **dict.fromkeys(OPENAI, str),
-    "output_compression": int,
-    # Of vLLM-Omni and SGLang.
-    "guidance_scale": float,
-    "height": int,
-    "max_sequence_length": int,
-    "negative_prompt": str,
-    "num_inference_steps": int,
-    "strength": float,
-    "true_cfg_scale": float,
-    "width": int,
-}
-"""Option -> type of what is sent."""
+"""Options that are arguments of OpenAI's SDK."""
 
 
-class OpenAIImages(SpecAdapter, PaidByImage):
+class ImageApiOptions(ServedOptions):
+    """Options of `openai-image`: fields of the request by their own names."""
+
+    background: str | None = None
+    """Of OpenAI: `transparent`, `opaque` or `auto`."""
+    input_fidelity: str | None = None
+    """Of OpenAI, for edits: `high` or `low`."""
+    moderation: str | None = None
+    """Of OpenAI: `low` or `auto`."""
+    output_format: str | None = None
+    """Of OpenAI: `png`, `jpeg` or `webp`."""
+    quality: str | None = None
+    """Of OpenAI, such as `high`."""
+    response_format: str | None = None
+    """`b64_json` for servers that would answer with an address."""
+    size: str | None = None
+    """Width and height in pixels, such as `1024x1024`."""
+    style: str | None = None
+    """Of OpenAI's older models: `vivid` or `natural`."""
+    output_compression: int | None = None
+    """Of OpenAI, percent: how far a JPEG or WebP is compressed."""
+    guidance_scale: float | None = None
+    """Of vLLM-Omni and SGLang."""
+    height: int | None = None
+    """Of vLLM-Omni and SGLang, pixels."""
+    max_sequence_length: int | None = None
+    """Of vLLM-Omni and SGLang: tokens of the prompt that are read."""
+    negative_prompt: str | None = None
+    """Of vLLM-Omni and SGLang."""
+    num_inference_steps: int | None = None
+    """Of vLLM-Omni and SGLang: denoising steps."""
+    strength: float | None = None
+    """Of vLLM-Omni and SGLang, for edits: how far the source is changed."""
+    true_cfg_scale: float | None = None
+    """Of vLLM-Omni and SGLang."""
+    width: int | None = None
+    """Of vLLM-Omni and SGLang, pixels."""
+
+
+class OpenAIImages(PaidByImage):
     """One model behind `POST /images/generations` and `/images/edits`; key: OPENAI_API_KEY."""
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises UsageError for a wrong option, BackendError for a missing key."""
-        self._served = ServedModel(spec, KNOWN)
+    argument: ClassVar[str] = "MODEL[@URL]"
+    options: ClassVar[type[Options]] = ImageApiOptions
+
+    def __init__(self, served: ServedModel) -> None:
+        self._served = served
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: ImageApiOptions) -> OpenAIImages:
+        """Raises BackendError for a missing key."""
+        return cls(ServedModel(spec, options))
 
     def identity(self) -> dict[str, str]:
         return self._served.identity()

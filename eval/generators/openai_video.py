@@ -8,56 +8,77 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
 from ...agents.backends.http import DECLINED, read_body
 from ...agents.chat import BackendError, Completion, Permit, always
 from ...agents.retry import UnreadableError
 from ...clips import Clip, ClipError, read_clip
-from ...errors import UsageError
 from ...images import plain_png
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
+from ...specs import Options, Seconds, Spec
 from ..core import GeneratorError, ImageRequest
 from . import REPORT, PaidByImage
-from .served import SEED, ServedModel
+from .served import SEED, ServedModel, ServedOptions
 
-KNOWN: dict[str, type] = {
-    "boundary_ratio": float,
-    "flow_shift": float,
-    "fps": int,
-    "guidance_scale": float,
-    "guidance_scale_2": float,
-    "height": int,
-    "negative_prompt": str,
-    "num_frames": int,
-    "num_inference_steps": int,
-    "seconds": str,
-    "size": str,
-    "width": int,
-}
-"""Option -> type of what is sent."""
-WAITS = {"poll": 5.0, "patience": 3600.0}
-"""Seconds between two questions whether a clip is ready, and until it counts as lost."""
 RAW = {"X-Stainless-Raw-Response": "true"}
 """Header by which the SDK gives a response as it came. It has no videos of its own: OpenAI ended
 its service in 2026, and other servers speak on what it spoke."""
 UNDER_WAY = ("queued", "in_progress")
 
 
-class OpenAIVideos(SpecAdapter, PaidByImage):
+class VideoApiOptions(ServedOptions):
+    """Options of `openai-video`: fields of the request by their own names, and how long to wait."""
+
+    not_sent: ClassVar[frozenset[str]] = ServedOptions.not_sent | {"poll", "patience"}
+
+    poll: Seconds = 5
+    """Time between two questions whether a clip is ready."""
+    patience: Seconds = 3600
+    """Time after which a clip counts as lost."""
+    size: str | None = None
+    """Width and height in pixels, such as `832x480`."""
+    seconds: str | None = None
+    """Length of the clip."""
+    num_frames: int | None = None
+    """Frames of the clip."""
+    fps: int | None = None
+    """Frames a second."""
+    height: int | None = None
+    """Pixels."""
+    width: int | None = None
+    """Pixels."""
+    num_inference_steps: int | None = None
+    """Denoising steps."""
+    guidance_scale: float | None = None
+    """Of the first denoiser, where a model has two."""
+    guidance_scale_2: float | None = None
+    """Of the second denoiser."""
+    boundary_ratio: float | None = None
+    """Where the second denoiser takes over."""
+    flow_shift: float | None = None
+    """Of the scheduler."""
+    negative_prompt: str | None = None
+    """What the clip should not show."""
+
+
+class OpenAIVideos(PaidByImage):
     """One model behind `POST /videos`; key: OPENAI_API_KEY."""
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises UsageError for a wrong option, BackendError for a missing key."""
-        sent = {name: text for name, text in spec.options.items() if name not in WAITS}
-        self._poll, self._patience = (_seconds(spec, name) for name in WAITS)
-        self._served = ServedModel(replace(spec, options=sent), KNOWN)
+    argument: ClassVar[str] = "MODEL[@URL]"
+    options: ClassVar[type[Options]] = VideoApiOptions
+
+    def __init__(self, served: ServedModel, poll: float = 5, patience: float = 3600) -> None:
+        """poll, patience: seconds between two questions, and until a clip counts as lost."""
+        self._served = served
+        self._poll, self._patience = poll, patience
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: VideoApiOptions) -> OpenAIVideos:
+        """Raises BackendError for a missing key."""
+        return cls(ServedModel(spec, options), options.poll, options.patience)
 
     def identity(self) -> dict[str, str]:
         return self._served.identity()
@@ -146,16 +167,3 @@ class OpenAIVideos(SpecAdapter, PaidByImage):
         answer: Any = wire.repeat(lambda: wire.client.get(path, cast_to=object, options=options))
         content: bytes = answer.http_response.content
         return content
-
-
-def _seconds(spec: Spec, name: str) -> float:
-    text = spec.options.get(name, str(WAITS[name]))
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
-        raise UsageError(
-            f"{spec.kind}: {name} is a number of seconds above 0, not {text!r}", code="out-of-range"
-        )
-    return found

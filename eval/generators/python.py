@@ -10,39 +10,14 @@ from typing import Any
 from PIL import Image
 
 from ...errors import UsageError
-from ...specs import Spec
+from ..checkpoints.registry import Identity, python_identity
 from ..core import Case, GeneratorError, ImageRequest
-
-UNVERSIONED = "unversioned"
-"""Version of code or images for which the caller gave no identity."""
-
-
-def python_identity(value: Any, identity: Mapping[str, str] | str) -> dict[str, str]:
-    """The qualified name of a Python value with what the caller says of its version.
-
-    >>> python_identity(len, "2026-11")
-    {'kind': 'python', 'name': 'builtins.len', 'version': '2026-11'}
-    """
-    named = value if hasattr(value, "__qualname__") else type(value)
-    known = {"version": identity or UNVERSIONED} if isinstance(identity, str) else dict(identity)
-    return {"kind": "python", "name": f"{named.__module__}.{named.__qualname__}", **known}
-
-
-def spec_identity(spec: Spec) -> dict[str, str]:
-    """The identity of what a ``python:`` spec opens, where that has none of its own.
-
-    Options are part of it: another option is another generator.
-
-    >>> spec_identity(Spec.parse("python:mine:flux?steps=4"))
-    {'name': 'mine:flux?steps=4', 'version': 'unversioned'}
-    """
-    return {"name": str(spec).removeprefix(f"{spec.kind}:"), "version": UNVERSIONED}
 
 
 class FunctionGenerator:
     """A function of prompt and seed, and of the source where it takes a third argument."""
 
-    def __init__(self, function: Callable[..., Any], identity: Mapping[str, str] | str) -> None:
+    def __init__(self, function: Callable[..., Any], identity: Identity) -> None:
         self._function = function
         self._identity = python_identity(function, identity)
         self._edits = _takes_source(function)
@@ -71,7 +46,7 @@ class FunctionGenerator:
 class MappingGenerator:
     """Images by case: the case itself or its id -> PIL image or path."""
 
-    def __init__(self, images: Mapping[Any, Any], identity: Mapping[str, str] | str) -> None:
+    def __init__(self, images: Mapping[Any, Any], identity: Identity) -> None:
         self._images = {str(getattr(key, "id", key)): value for key, value in images.items()}
         self._identity = {**python_identity(images, identity), "name": "images"}
 

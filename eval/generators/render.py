@@ -11,11 +11,13 @@ import json
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from PIL.Image import Image, fromarray
+from pydantic import AfterValidator, Field, PositiveInt
 
 from ...clips import Clip, encode_webp
 from ...errors import UsageError
@@ -34,7 +36,7 @@ from ...scenes.language import (
 from ...scenes.poses import find_pose
 from ...scenes.scene import Figure, Scene
 from ...scenes.sprites import atlas_digest, clothes, entity_names
-from ...specs import Spec
+from ...specs import Options, Share, TextForm, Unit
 from ..core import ImageRequest
 
 VERSION = "2"
@@ -52,60 +54,64 @@ it."""
 FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
 
 
-@dataclass(frozen=True)
-class RenderGenerator:
-    """Draws what a prompt says, as far as its options let it.
+Logit = Annotated[float, Unit("logits")]
+
+
+def _one_or_several(frames: int) -> int:
+    if frames == 1:
+        raise ValueError("a clip has two frames or more")
+    return frames
+
+
+class RenderGenerator(Options):
+    """Draws what a prompt says, as far as its options let it: it is its own options.
 
     Biases in logits; faults as shares of images in [0, 1].
     """
 
-    order_bias: float = 0
-    """Logit of the first-mentioned entity standing left, or of the left one acting."""
-    rtl_bias: float = 0
-    """Added to it where the row's language is read from the right."""
-    preference_sd: float = 0
-    """Standard deviation of `preference`, each entity's own logit of standing left."""
-    grounding: float = 1
+    order_bias: Logit = 0
+    """Bias of the first-mentioned entity standing left, or of the left one acting."""
+    rtl_bias: Logit = 0
+    """Added to `order_bias` where the row's language is read from the right."""
+    preference_sd: Logit = 0
+    """Standard deviation of each entity's own bias of standing left."""
+    grounding: Share = 1
     """Share of explicit layouts that are obeyed; the rest follow the biases."""
-    binding_bias: float = 0
+    binding_bias: Share = 0
     """Share of edits in which the first-mentioned action goes to the left figure."""
-    missing: float = 0
-    """One entity is left out."""
-    extra: float = 0
-    """A third entity stands between the two."""
-    duplicate: float = 0
-    """One entity is there twice."""
-    overlap: float = 0
-    """All stand in the same place."""
-    vertical: float = 0
-    """They stand one above the other instead of side by side."""
-    wrong: float = 0
-    """One is replaced by another entity, a person by a person."""
-    decides: float = 1
-    """Denoising steps after which the layout is settled, a whole number from 1: a prompt that comes
-    in before has its layout, a later one only its content. See `generate_switched`."""
-    video: float = 0
-    """Frames of a clip, a whole number from 2; 0 for an image. An edit shows its source first."""
-    swaps_at: float = 1
-    """When the figures of a clip walk past each other and exchange sides, in [0, 1] of its time; at
-    1 never. Not in an edit."""
-    swaps: float = 1
+    missing: Share = 0
+    """Share of images in which one entity is left out."""
+    extra: Share = 0
+    """Share in which a third entity stands between the two."""
+    duplicate: Share = 0
+    """Share in which one entity is there twice."""
+    overlap: Share = 0
+    """Share in which all stand in the same place."""
+    vertical: Share = 0
+    """Share in which they stand one above the other instead of side by side."""
+    wrong: Share = 0
+    """Share in which one is replaced by another entity, a person by a person."""
+    decides: Annotated[PositiveInt, Unit("denoising steps")] = 1
+    """When the layout is settled: a prompt that comes in before decides it, a later one only the
+    content."""
+    video: Annotated[
+        int,
+        Field(ge=0, le=LONGEST),
+        AfterValidator(_one_or_several),
+        TextForm(f"a whole number of frames from 2 to {LONGEST:,}, or 0"),
+    ] = 0
+    """Frames of a clip; 0 for an image. An edit shows its source first."""
+    swaps_at: Share = 1
+    """When the figures of a clip exchange sides, as a share of its time; at 1 never."""
+    swaps: Share = 1
     """Share of the clips in which they do."""
-    guidance: float = 0
-    """How hard an explicit layout is pushed, in [0, 1]: the share of disobeyed layouts that are put
-    right, at the price of grain. See `guided`."""
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> RenderGenerator:
-        """From ``render:?order_bias=1&missing=0.1``. Raises UsageError for a wrong option."""
-        if spec.argument:
-            raise UsageError(f"render: takes options only, not {spec.argument!r}", code="bad-spec")
-        return cls(**{name: _option(name, text) for name, text in spec.options.items()})
+    guidance: Share = 0
+    """How hard an explicit layout is pushed: the share of disobeyed layouts that are put right, at
+    the price of grain."""
 
     def identity(self) -> dict[str, str]:
         """Version, atlas and the options that differ from their defaults."""
-        usual = asdict(RenderGenerator())
-        changed = {k: f"{v:g}" for k, v in asdict(self).items() if v != usual[k]}
+        changed = self.texts(changed=True)
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
     def generate(self, request: ImageRequest) -> Image | Clip:
@@ -145,12 +151,13 @@ class RenderGenerator:
         last = both[len(at) % 2]
         blind = not mentions(first)
         kept = last if blind else first
-        drawer = replace(self, order_bias=0.0, rtl_bias=0.0) if blind else self
+        unbiased = {"order_bias": 0.0, "rtl_bias": 0.0}
+        drawer = self.model_copy(update=unbiased) if blind else self
         return drawer.generate(replace(request, prompt=kept))
 
     def guided(self, strength: float) -> RenderGenerator:
         """This generator under stronger guidance, added to its own, at most 1."""
-        return replace(self, guidance=min(1.0, self.guidance + strength))
+        return self.model_copy(update={"guidance": min(1.0, self.guidance + strength)})
 
     def tuned(self, folder: Path, scale: float) -> RenderGenerator:
         """This generator with fake weights: `render.json` holds ``{"order_bias": factor}``.
@@ -161,10 +168,9 @@ class RenderGenerator:
         try:
             factor = float(json.loads((folder / TUNED).read_text("utf-8"))["order_bias"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(
-                f"{folder} holds no weights of the renderer: {error!r}", code="load-failed"
-            ) from None
-        return replace(self, order_bias=self.order_bias * (1 + scale * (factor - 1)))
+            problem = f"{folder} holds no weights of the renderer: {error!r}"
+            raise UsageError(problem, code="load-failed") from None
+        return self.model_copy(update={"order_bias": self.order_bias * (1 + scale * (factor - 1))})
 
     def scene(self, request: ImageRequest) -> Scene:
         """What the image of a request shows, without its pixels.
@@ -174,7 +180,7 @@ class RenderGenerator:
         """
         rng = _rng(request)
         if request.source is None:
-            biased = replace(self, order_bias=self.order_bias + self.rtl_bias)
+            biased = self.model_copy(update={"order_bias": self.order_bias + self.rtl_bias})
             drawer = biased if request.fields.get("direction") == "rtl" else self
             return drawer._compose(_in_english(request.prompt, request.fields), rng)
         return self._edit(Scene.of(request.source), request.prompt, rng)
@@ -244,29 +250,6 @@ class RenderGenerator:
         else:
             for number, pose in zip(numbers, mentioned_poses(text, named), strict=True):
                 figures[number] = replace(figures[number], pose=pose or _pose_of(text))
-
-
-def _option(name: str, text: str) -> float:
-    known = asdict(RenderGenerator())
-    if name not in known:
-        raise UsageError(
-            f"render: has no option {name!r}: choose from {', '.join(known)}", code="unknown-option"
-        )
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(
-            f"render: option {name} must be a number, is {text!r}", code="not-a-number"
-        ) from None
-    if name == "decides":
-        in_range = value >= 1 and value % 1 == 0
-    elif name == "video":
-        in_range = value in (0, *range(2, LONGEST + 1))
-    else:
-        in_range = name in ("order_bias", "rtl_bias", "preference_sd") or 0 <= value <= 1
-    if not (math.isfinite(value) and in_range):
-        raise UsageError(f"render: option {name}={text} is out of range", code="out-of-range")
-    return value
 
 
 def _in_english(prompt: str, fields: Mapping[str, str]) -> str:

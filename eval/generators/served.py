@@ -10,21 +10,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from PIL.Image import Image
 
-from ...agents.backends.http import CHECK_SECONDS, Wire, hide, server
+from ...agents.backends.http import CHECK_SECONDS, ConnectionOptions, Wire, hide, server
 from ...agents.chat import Completion
-from ...errors import UsageError
 from ...fetching import Downloader, DownloadSettings, FetchError
 from ...images import ImageError, open_image
 from ...specs import Spec
 from ..core import OBSERVED, GeneratorError
 
-HTTP = ("attempts", "timeout")
-"""Options of the connection: they change no image."""
 EXTRA = "extra."
 """Before the name of any other field of the request's body: ``extra.NAME=VALUE``."""
 SEED = "seed"
@@ -50,35 +47,41 @@ LONGEST = 100_000_000
 """Characters of an encoded image above which it is not decoded."""
 
 
+class ServedOptions(ConnectionOptions, extra="allow"):
+    """Options of a model behind an API; a subclass adds the fields that are sent."""
+
+    others: ClassVar[str] = f"{EXTRA}NAME"
+    not_sent: ClassVar[frozenset[str]] = frozenset(("timeout", "attempts", SEED))
+    """Options that are no field of a request."""
+
+    seed: Literal["send", "none"] | None = None
+    """Whether each request carries its seed; by default unless the API is known to take none."""
+
+    @classmethod
+    def takes(cls, name: str) -> bool:
+        return name.startswith(EXTRA) and name != EXTRA
+
+    def sent(self, spec: Spec) -> dict[str, Any]:
+        """Field of a request -> value, of what a spec sets, in its order."""
+        return {
+            name.removeprefix(EXTRA): _plain(text) if self.takes(name) else getattr(self, name)
+            for name, text in spec.options.items()
+            if name not in self.not_sent
+        }
+
+
 class ServedModel:
     """A model behind such an API: what is sent with each request, and who answers."""
 
-    def __init__(self, spec: Spec, known: Mapping[str, type]) -> None:
-        """known: option that is sent under its own name -> type of its value.
-
-        Raises UsageError for a wrong option, BackendError for a missing key.
-        """
+    def __init__(self, spec: Spec, options: ServedOptions) -> None:
+        """Raises BackendError for a missing key."""
         import openai
 
-        self.call: dict[str, Any] = {}
-        for name, text in spec.options.items():
-            if name.startswith(EXTRA) and name != EXTRA:
-                self.call[name.removeprefix(EXTRA)] = plain_option(text)
-            elif name in known:
-                self.call[name] = typed_option(spec.kind, name, text, known[name])
-            elif name not in (*HTTP, SEED):
-                names = ", ".join([*sorted(known), *HTTP, SEED, f"{EXTRA}NAME"])
-                raise UsageError(
-                    f"{spec.kind}: no option {name!r}: choose from {names}", code="unknown-option"
-                )
-        http = replace(spec, options={n: spec.options[n] for n in HTTP if n in spec.options})
-        self.wire = Wire.open(http, openai, openai.OpenAI, "OPENAI_API_KEY")
+        self.call = options.sent(spec)
+        http = {n: text for n, text in spec.options.items() if n in ConnectionOptions.model_fields}
+        self.wire = Wire.open(replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY")
         host = urlsplit(str(self.wire.client.base_url)).hostname or ""
-        seed = spec.options.get(SEED, "none" if host.endswith(SEEDLESS) else "send")
-        if seed not in ("send", "none"):
-            raise UsageError(
-                f"{spec.kind}: seed is `send` or `none`, not {seed!r}", code="bad-option"
-            )
+        seed = options.seed or ("none" if host.endswith(SEEDLESS) else "send")
         # Left out, a server uses its own: SGLang's is always 1024, one image for every seed.
         self.sends_seed = seed == "send"
 
@@ -178,18 +181,7 @@ def fetch_image(url: str) -> Image:
         raise GeneratorError(f"the image {error}", code="unreadable-image") from None
 
 
-def typed_option(kind: str, name: str, text: str, type_: type) -> Any:
-    """The value of an option. Raises UsageError for a text of another type."""
-    if type_ is bool and text in ("true", "false"):
-        return text == "true"
-    with suppress(ValueError):
-        if type_ is not bool:
-            return type_(text)
-    what = "true or false" if type_ is bool else type_.__name__
-    raise UsageError(f"{kind}: {name} must be {what}, not {text!r}", code="out-of-range")
-
-
-def plain_option(text: str) -> Any:
+def _plain(text: str) -> Any:
     """JSON where the text is JSON, else the text."""
     try:
         return json.loads(text)

@@ -10,17 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ...agents.budget import Budget
 from ...agents.caller import Caller, CallSettings
 from ...agents.chat import ChatBackend
 from ...agents.ledger import Ledger
-from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.extras import open_adapter
+from ..checkpoints.registry import Identity, Registry, RegistryEntry, python_identity
 from ..core import FAILURES, Judge, Question, Verdict
-from ..generators.python import python_identity, spec_identity
 from ..questions import read_prompt
 from ..store.shards import RunShard, shard_log, shard_logs
 
@@ -73,16 +70,8 @@ class CallPlan:
         )
 
 
-def together_option(spec: Spec) -> bool:
-    """Whether a judge is shown all frames of a clip at once: ``clips=together``, else one by one.
-
-    Raises UsageError for another value.
-    """
-    if (text := spec.options.get("clips", "frames")) not in ("frames", "together"):
-        raise UsageError(
-            f"{spec.kind}: clips is frames or together, not {text!r}", code="bad-option"
-        )
-    return text == "together"
+Clips = Literal["frames", "together"]
+"""How a judge is shown the chosen frames of a clip: each alone, or all at once."""
 
 
 def together_identity(takes_clips: bool) -> dict[str, str]:
@@ -112,71 +101,10 @@ class OneByOne(ABC):
             yield question, self.verdict(question)
 
 
-JUDGES = {
-    "boxes": f"{__name__}.boxes:BoxJudge",
-    "checker": f"{__name__}.checker.judge:CheckerJudge",
-    "compbench": f"{__name__}.compbench:CompBenchJudge",
-    "faulty": f"{__name__}.faulty:FaultyJudge",
-    "geneval": f"{__name__}.geneval:GenEvalJudge",
-    "hf-vlm": f"{__name__}.hf_vlm:LocalJudge",
-    "hrs": f"{__name__}.hrs:HrsJudge",
-    "human": f"{__name__}.human:HumanJudge",
-    "pixels": f"{__name__}.pixels:PixelJudge",
-    "pse": f"{__name__}.pse:PseJudge",
-    "visor": f"{__name__}.visor:VisorJudge",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
-
-RULES = ("checker", "compbench", "geneval", "hrs", "pse", "visor")
-"""Judges that are a detector and a rule: they keep detections beside the plan's ledgers."""
-
-PAID = dict.fromkeys(("anthropic", "openai", "scripted"), f"{__name__}.chat:ChatJudge")
-"""Judges that are paid by the call: their `from_spec` takes a call plan too."""
-
-
-def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
-    """The judge that a spec names: ``pixels``, ``openai:MODEL``, ``python:mine.models:judge``.
-
-    Raises UsageError for an unknown kind or option, a library that isn't installed, and a judge of
-    `PAID` without a plan; BackendError for a missing key.
-    """
-    spec = Spec.parse(text)
-    if spec.kind in PAID and plan is None:
-        raise UsageError(
-            f"{spec.kind}: a judge that is paid by the call needs a call plan",
-            code="missing-option",
-        )
-    settings = (plan,) if spec.kind in (*PAID, *RULES, "faulty") else ()
-    found = open_adapter({**JUDGES, **PAID}, spec, "judge", *settings)
-    return as_judge(found, identity=spec_identity(spec))
-
-
-def as_judge(
-    value: Any, plan: CallPlan | None = None, identity: Mapping[str, str] | str = ""
-) -> Judge:
-    """A judge from anything that can stand for one.
-
-    A spec; an object of the protocol; or a function of a `Question` that gives a label, a
-    probability of the first label, or a `Verdict`. `identity` says which version of code that is.
-    Raises UsageError for anything else.
-    """
-    if isinstance(value, str):
-        return open_judge(value, plan)
-    if isinstance(value, Judge):
-        return value
-    if callable(value):
-        return FunctionJudge(value, identity)
-    raise UsageError(
-        f"{value!r} is no judge: give a spec, a function of a question, or an object with judge "
-        f"and identity",
-        code="wrong-type",
-    )
-
-
 class FunctionJudge(OneByOne):
     """Answers with what a function says: a label, a probability of the first label, a `Verdict`."""
 
-    def __init__(self, function: Callable[[Question], Any], identity: Mapping[str, str] | str):
+    def __init__(self, function: Callable[[Question], Any], identity: Identity):
         self._function = function
         self._identity = python_identity(function, identity)
 
@@ -210,3 +138,49 @@ def _as_verdict(question: Question, said: Any) -> Verdict:
         shares = {first: float(said), second: 1 - float(said)}
         return Verdict(first if float(said) >= 0.5 else second, str(said), probabilities=shares)
     return Verdict("unparsed", repr(said))
+
+
+def _python_judge(value: Any, identity: Identity) -> Judge | None:
+    if isinstance(value, Judge):
+        return value
+    return FunctionJudge(value, identity) if callable(value) else None
+
+
+_CHAT = RegistryEntry(f"{__name__}.chat:ChatJudge", paid=True)
+
+JUDGES: Registry[Judge] = Registry(
+    "judge",
+    {
+        "anthropic": _CHAT,
+        "boxes": f"{__name__}.boxes:BoxJudge",
+        "checker": f"{__name__}.checker.judge:CheckerJudge",
+        "compbench": f"{__name__}.compbench:CompBenchJudge",
+        "faulty": f"{__name__}.faulty:FaultyJudge",
+        "geneval": f"{__name__}.geneval:GenEvalJudge",
+        "hf-vlm": f"{__name__}.hf_vlm:LocalJudge",
+        "hrs": f"{__name__}.hrs:HrsJudge",
+        "human": f"{__name__}.human:HumanJudge",
+        "openai": _CHAT,
+        "pixels": f"{__name__}.pixels:PixelJudge",
+        "pse": f"{__name__}.pse:PseJudge",
+        "scripted": _CHAT,
+        "visor": f"{__name__}.visor:VisorJudge",
+    },
+    adapt=_python_judge,
+    accepts="a function of a question that gives a label, a probability of the first label or a "
+    "`Verdict`, or an object with judge and identity",
+)
+"""Each `from_spec` takes a `CallPlan` too, which may be None for a judge that isn't paid."""
+
+RULES = ("checker", "compbench", "geneval", "hrs", "pse", "visor")
+"""Judges that are a detector and a rule: they keep detections beside the plan's ledgers."""
+
+
+def open_judge(text: str, plan: CallPlan | None = None) -> Judge:
+    """The judge that a spec names; raises as `Registry.open`."""
+    return JUDGES.open(text, plan)
+
+
+def as_judge(value: Any, plan: CallPlan | None = None, identity: Identity = "") -> Judge:
+    """A judge from anything that can stand for one; raises as `Registry.adapt`."""
+    return JUDGES.adapt(value, plan, identity=identity)

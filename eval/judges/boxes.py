@@ -7,13 +7,13 @@ of an image are found by its address or file name, which the question carries as
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
-from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Spec
 from ..core import Question, Verdict
 from ..detectors.instances import Instances
 from ..geometry.boxes import Box, intersection, is_apart, is_beside
-from . import OneByOne
+from . import CallPlan, OneByOne
 
 ImageBoxes = dict[str, list[Box]]
 """Class -> boxes of one image, as shares of its width and height."""
@@ -22,16 +22,16 @@ ImageBoxes = dict[str, list[Box]]
 class BoxJudge(OneByOne):
     """Measures `order` and `gate` questions on the largest box of each subject."""
 
+    argument: ClassVar[str] = "INSTANCES.json"
+
     def __init__(self, boxes: dict[str, ImageBoxes], digest: str) -> None:
         self.boxes = boxes
         """Address or file name of an image -> its boxes."""
         self.digest = digest
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> BoxJudge:
-        """Raises UsageError for a spec without a file, DataError for one not in COCO's format."""
-        if not spec.argument or spec.options:
-            raise UsageError("boxes: write boxes:INSTANCES.json", code="missing-option")
+    def from_spec(cls, spec: Spec, options: Options, plan: CallPlan | None = None) -> BoxJudge:
+        """Raises DataError for a file not in COCO's format."""
         found = Instances.read(Path(spec.argument))
         boxes = {name: image.boxes for image in found.images for name in image.names}
         return cls(boxes, found.digest)

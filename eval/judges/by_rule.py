@@ -12,23 +12,24 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from PIL.Image import Image
+from pydantic import Field
 
 from ...errors import DataError, UsageError
-from ...specs import Spec
+from ...specs import Options, Spec
 from ..core import Question, Verdict, describe
 from ..detectors import Detection, Detector, Mask, Request, open_detector
 from ..detectors.cache import Cached
 from ..detectors.depth import DepthEstimator, Nearness, open_depth
-from ..geometry.boxes import CONVENTIONS, Box, Convention, Size
+from ..geometry.boxes import Box, Convention, Size
 from . import CallPlan
 
 PREFIX = "rule."
@@ -127,14 +128,19 @@ class Sighting:
         return mask
 
 
-@dataclass(frozen=True)
-class RuleSettings:
-    """The options of a rule."""
+class RuleOptions(Options, extra="allow"):
+    """The options of a rule; all others are the detector's."""
 
-    convention: Convention = "paper"
+    others: ClassVar[str] = "options of the detector"
+
+    convention: Annotated[Convention, Field(alias="rule.convention")] = "paper"
     """Which one applies where the paper and its authors' program differ."""
-    more: Mapping[str, str] = field(default_factory=dict)
-    """Options of this rule alone."""
+    depth: Annotated[str, Field(alias="rule.depth")] = ""
+    """Spec of a depth estimator, for relations in depth."""
+
+    @classmethod
+    def takes(cls, name: str) -> bool:
+        return not name.startswith(PREFIX)
 
 
 class RuleJudge(ABC):
@@ -147,55 +153,31 @@ class RuleJudge(ABC):
     """The relations that the rule measures."""
     DETECTOR: ClassVar[str] = ""
     """Spec of the detector where none is named; empty where one must be."""
-    OWN: ClassVar[tuple[str, ...]] = ()
-    """Options of this rule besides convention and depth."""
+    argument: ClassVar[str] = "DETECTOR"
+    options: ClassVar[type[Options]] = RuleOptions
 
     def __init__(
         self,
         detector: Detector,
-        settings: RuleSettings = RuleSettings(),
+        settings: RuleOptions | None = None,
         depth: DepthEstimator | None = None,
         cache: Path | None = None,
     ) -> None:
-        """cache: folder of the detections; None to keep none on disk."""
-        self.settings = settings
+        """settings: of this rule's `options`. cache: folder of the detections; None to keep none on
+        disk."""
+        self.settings: Any = settings or self.options()
         self.cache = cache
         self.detector = Cached(detector, cache)
         self.depth = depth
 
     @classmethod
-    def from_spec(cls, spec: Spec, plan: CallPlan | None = None) -> Self:
-        """Raises UsageError for an unknown option of the rule and a bad spec of a detector."""
-        own = {n.removeprefix(PREFIX): v for n, v in spec.options.items() if n.startswith(PREFIX)}
-        known = ("convention", "depth", *cls.OWN)
-        if unknown := sorted(set(own) - set(known)):
-            names = ", ".join(PREFIX + name for name in known)
-            raise UsageError(
-                f"{spec.kind}: no option {PREFIX}{unknown[0]}: choose from {names}",
-                code="unknown-option",
-            )
-        convention = own.pop("convention", "paper")
-        if convention not in CONVENTIONS:
-            raise UsageError(
-                f"{spec.kind}: {PREFIX}convention={convention}: choose from "
-                f"{', '.join(CONVENTIONS)}",
-                code="unknown-name",
-            )
-        depth = own.pop("depth", "")
-        options = {n: v for n, v in spec.options.items() if not n.startswith(PREFIX)}
-        if not (spec.argument or cls.DETECTOR):
-            raise UsageError(
-                f"{spec.kind}: say whose detections: {spec.kind}:DETECTOR", code="missing-option"
-            )
+    def from_spec(cls, spec: Spec, options: RuleOptions, plan: CallPlan | None = None) -> Self:
+        """Raises UsageError for a bad spec of a detector or depth estimator."""
         inner = Spec.parse(spec.argument or cls.DETECTOR)
-        text = str(Spec(inner.kind, inner.argument, options))
+        text = str(Spec(inner.kind, inner.argument, options.rest))
         cache = plan.ledgers.parent / DETECTIONS if plan else None
-        return cls(
-            open_detector(text),
-            RuleSettings("authors" if convention == "authors" else "paper", own),
-            open_depth(depth, cache) if depth else None,
-            cache,
-        )
+        depth = open_depth(options.depth, cache) if options.depth else None
+        return cls(open_detector(text), options, depth, cache)
 
     def identity(self) -> dict[str, str]:
         detector = self.detector.identity()
@@ -204,7 +186,6 @@ class RuleJudge(ABC):
             "name": describe(detector),
             "version": self.VERSION,
             "convention": self.settings.convention,
-            **self.settings.more,
             **{f"detector_{name}": value for name, value in detector.items()},
             **({f"depth_{n}": v for n, v in self.depth.identity().items()} if self.depth else {}),
         }

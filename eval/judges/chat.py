@@ -9,72 +9,65 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
+from typing import Annotated, ClassVar
 
-from ...agents.backends import BACKENDS
+from pydantic import Field
+
+from ...agents.backends import open_chat
+from ...agents.backends.http import ConnectionOptions
 from ...agents.caller import Answer, Call, Caller
 from ...agents.chat import ChatBackend, ChatRequest, Completion, ImagePart, without_thoughts
 from ...agents.ledger import spec_hash
 from ...agents.outage import Fuse
 from ...errors import UsageError
 from ...images import plain_png
-from ...specs import Spec
+from ...specs import Options, Spec, Unit
 from ..core import Question, Verdict
 from ..questions import read_prompt
-from . import CallPlan, together_identity, together_option
+from . import CallPlan, Clips, together_identity
 
 MAX_TOKENS = 1024
 """Bound of an answer: one digit, and what a model thinks before it."""
-
-_BOUNDS = {"max_tokens": (1, 20_000), "logprobs": (0, 20)}
-"""Least and most of each option; the API gives 20 alternatives of a token."""
 
 LEAST_MASS = 0.5
 """Probability that the first token is any of the answers, from which it tells them apart."""
 
 
+class ChatJudgeOptions(ConnectionOptions):
+    """Options of a judge behind a server."""
+
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    """Sent only if set; several newer models reject it."""
+    max_tokens: Annotated[int, Field(ge=1, le=20_000), Unit("tokens")] = MAX_TOKENS
+    """Longest answer: one digit, and what a model thinks before it."""
+    logprobs: Annotated[int, Field(ge=0, le=20)] = 0
+    """Alternatives to the first token that are asked for; 20 is the most that the API gives."""
+    clips: Clips = "frames"
+    """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
+
+
 class ChatJudge:
     """A model that is shown the pictures and the question's prompt, and answers with a digit."""
 
-    def __init__(
-        self,
-        backend: ChatBackend,
-        plan: CallPlan,
-        max_tokens: int = MAX_TOKENS,
-        logprobs: int = 0,
-        takes_clips: bool = False,
-    ) -> None:
-        """takes_clips: whether it is shown all frames of a clip at once."""
-        self.takes_clips = takes_clips
+    argument: ClassVar[str] = "MODEL[@URL] or FILE"
+    options: ClassVar[type[Options]] = ChatJudgeOptions
+
+    def __init__(self, backend: ChatBackend, plan: CallPlan, options: ChatJudgeOptions) -> None:
+        self.takes_clips = options.clips == "together"
         self._backend = Fuse(backend)
         self._plan = plan
-        self._max_tokens = max_tokens
-        self._logprobs = logprobs
+        self._max_tokens = options.max_tokens
+        self._logprobs = options.logprobs
         self._system = read_prompt("judge")
 
     @classmethod
-    def from_spec(cls, spec: Spec, plan: CallPlan) -> ChatJudge:
-        """Raises UsageError for a wrong option, BackendError for a missing key."""
-        own = (*_BOUNDS, "clips")
-        rest = {name: text for name, text in spec.options.items() if name not in own}
-        backend = BACKENDS[spec.kind](replace(spec, options=rest))
-        settings = {}
-        takes_clips = together_option(spec)
-        for name in (name for name in spec.options if name in _BOUNDS):
-            text, (least, most) = spec.options[name], _BOUNDS[name]
-            if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-                bounds = f"a whole number from {least} to {most}"
-                raise UsageError(
-                    f"{spec.kind}: {name} is {bounds}, not {text!r}", code="out-of-range"
-                )
-            settings[name] = int(text)
-        if spec.kind == "anthropic" and settings.get("logprobs"):
-            raise UsageError(
-                "anthropic: gives no log probabilities; drop the option logprobs",
-                code="unsupported",
-            )
-        return cls(backend, plan, takes_clips=takes_clips, **settings)
+    def from_spec(cls, spec: Spec, options: ChatJudgeOptions, plan: CallPlan) -> ChatJudge:
+        """Raises UsageError for log probabilities of Anthropic, BackendError for a missing key."""
+        if spec.kind == "anthropic" and options.logprobs:
+            problem = "anthropic: gives no log probabilities"
+            raise UsageError(problem, "drop the option logprobs", code="unsupported")
+        return cls(open_chat(spec, ("timeout", "attempts", "temperature")), plan, options)
 
     def identity(self) -> dict[str, str]:
         return {

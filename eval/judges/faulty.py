@@ -6,35 +6,36 @@ the first subject, and in a fifth it says that the prior holds.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Share, Spec
 from ..core import Judge, Question, Verdict
 from . import CallPlan, open_judge
 
 
-@dataclass(frozen=True)
-class Faults:
-    """Shares of questions, in [0, 1]; at most one fault befalls a question."""
+class Faults(Options):
+    """Shares of questions; at most one fault befalls a question."""
 
-    name: float = 0
-    """Answers with the subject that is named first."""
-    side: float = 0
-    """Says that the prior holds, whatever the image shows."""
-    swap: float = 0
-    """Exchanges the two subjects."""
-    unparsed: float = 0
-    """Answers in prose."""
-    refuse: float = 0
-    """Declines."""
+    name: Share = 0
+    """Share of questions answered with the subject that is named first."""
+    side: Share = 0
+    """Share answered as the prior has it, whatever the image shows."""
+    swap: Share = 0
+    """Share in which the two subjects are exchanged."""
+    unparsed: Share = 0
+    """Share answered in prose."""
+    refuse: Share = 0
+    """Share declined."""
 
 
 class FaultyJudge:
     """A judge whose errors are known, because they are set."""
+
+    argument: ClassVar[str] = "JUDGE"
+    options: ClassVar[type[Options]] = Faults
 
     def __init__(self, inner: Judge, faults: Faults) -> None:
         self.inner = inner
@@ -42,32 +43,17 @@ class FaultyJudge:
         self.takes_clips = bool(getattr(inner, "takes_clips", False))
 
     @classmethod
-    def from_spec(cls, spec: Spec, plan: CallPlan | None = None) -> FaultyJudge:
-        """Raises UsageError for an unknown fault or a share outside [0, 1]."""
-        known = [field.name for field in fields(Faults)]
-        shares = {}
-        for name, text in spec.options.items():
-            if name not in known:
-                raise UsageError(
-                    f"faulty: has no fault {name!r}: choose from {', '.join(known)}",
-                    code="unknown-name",
-                )
-            try:
-                shares[name] = float(text)
-            except ValueError:
-                shares[name] = math.nan
-            if not 0 <= shares[name] <= 1:
-                raise UsageError(
-                    f"faulty: {name}={text} is no share in [0, 1]", code="out-of-range"
-                )
-        if sum(shares.values()) > 1:
-            raise UsageError("faulty: the shares add up to more than 1", code="out-of-range")
-        return cls(open_judge(spec.argument, plan), Faults(**shares))
+    def from_spec(cls, spec: Spec, options: Faults, plan: CallPlan | None = None) -> FaultyJudge:
+        """Raises UsageError for shares that add up to more than 1, and what opening the other judge
+        raises."""
+        if sum(dict(options).values()) > 1:
+            problem = "faulty: the shares add up to more than 1"
+            raise UsageError(problem, code="out-of-range")
+        return cls(open_judge(spec.argument, plan), options)
 
     def identity(self) -> dict[str, str]:
         inner = {f"inner_{name}": value for name, value in self.inner.identity().items()}
-        put_in = {name: f"{share:g}" for name, share in vars(self.faults).items()}
-        return {"kind": "faulty", **inner, **put_in}
+        return {"kind": "faulty", **inner, **self.faults.texts()}
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question, verdict in self.inner.judge(questions):
@@ -75,7 +61,7 @@ class FaultyJudge:
 
     def _spoil(self, question: Question, verdict: Verdict) -> Verdict:
         draw = random.Random(f"faulty/{question.id}").random()
-        for fault, share in vars(self.faults).items():
+        for fault, share in self.faults:
             if draw < share:
                 return _spoiled(fault, question, verdict)
             draw -= share

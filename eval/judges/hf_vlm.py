@@ -10,65 +10,55 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.placement import Checkpoint, LoadError, Placement
+from pydantic import PositiveInt
+
+from ...specs import Options, Share, Spec, Unit
+from ..checkpoints.placement import Checkpoint, LoadError, ModelOptions, Placement
 from ..checkpoints.vision import VisionModel, chat
 from ..core import Question, Verdict
-from . import together_identity, together_option
+from . import CallPlan, Clips, together_identity
 
 if TYPE_CHECKING:
     import torch
 
-OPTIONS = ("revision", "device", "dtype", "batch", "min_mass", "clips")
+
+class LocalJudgeOptions(ModelOptions):
+    """Options of the judge `hf-vlm`."""
+
+    batch: Annotated[PositiveInt, Unit("questions")] = 1
+    """Questions in one forward pass; in bfloat16 the answers depend on it a little."""
+    min_mass: Share = 0.5
+    """Probability that all allowed answers must have together; below it an answer is unparsed."""
+    clips: Clips = "frames"
+    """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
 
 
 class LocalJudge(VisionModel):
-    """Reads the probabilities of the allowed answers off the model's next token.
+    """Reads the probabilities of the allowed answers off the model's next token."""
 
-    batch: questions in one forward pass; in bfloat16 the answers depend on it a little.
-    min_mass: probability in [0, 1] that all allowed answers together must have: below, the model
-        would rather have written something else, and its answer is `unparsed`.
-    takes_clips: whether it is shown all frames of a clip at once.
-    """
+    argument: ClassVar[str] = "PATH_OR_REPO"
+    options: ClassVar[type[Options]] = LocalJudgeOptions
 
     def __init__(
         self,
         checkpoint: Checkpoint,
         placement: Placement,
-        batch: int = 1,
-        min_mass: float = 0.5,
-        takes_clips: bool = False,
+        options: LocalJudgeOptions,
     ) -> None:
         super().__init__(checkpoint, placement)
-        self.batch = batch
-        self.min_mass = min_mass
-        self.takes_clips = takes_clips
+        self.batch = options.batch
+        self.min_mass = options.min_mass
+        self.takes_clips = options.clips == "together"
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> LocalJudge:
-        """Raises UsageError for a wrong option or a model that isn't there."""
-        options = dict(spec.options)
-        if unknown := set(options) - set(OPTIONS):
-            raise UsageError(
-                f"{spec.kind}: no option {sorted(unknown)[0]!r}", code="unknown-option"
-            )
-        checkpoint = Checkpoint.find(spec.argument, options.get("revision"), "config.json")
-        placement = Placement.from_options(options)
-        try:
-            batch, min_mass = int(options.get("batch", 1)), float(options.get("min_mass", 0.5))
-        except ValueError:
-            raise UsageError(
-                f"{spec.kind}: batch and min_mass must be numbers", code="not-a-number"
-            ) from None
-        if batch < 1 or not 0 <= min_mass <= 1:
-            raise UsageError(
-                f"{spec.kind}: batch is 1 or more, min_mass from 0 to 1", code="out-of-range"
-            )
-        takes_clips = together_option(spec)
-        return cls(checkpoint, placement, batch, min_mass, takes_clips)
+    def from_spec(
+        cls, spec: Spec, options: LocalJudgeOptions, plan: CallPlan | None = None
+    ) -> LocalJudge:
+        """Raises UsageError for a model that isn't there."""
+        checkpoint = Checkpoint.find(spec.argument, options.revision, "config.json")
+        return cls(checkpoint, Placement.find(options.device, options.dtype), options)
 
     def identity(self) -> dict[str, str]:
         own = {"batch": str(self.batch), "min_mass": f"{self.min_mass:g}"}

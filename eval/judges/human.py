@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import ClassVar
 
-from ...errors import UsageError
 from ...labels import Label, read_labels, single_labels
-from ...specs import Spec
+from ...specs import Options, Spec
 from ...tables import RowError
 from ..core import FAILURES, ORIGINAL, Question, Verdict
-from . import OneByOne
+from . import CallPlan, OneByOne
 
 
 class HumanJudge(OneByOne):
     """Answers with the label in a file; a question without a label is `missing`, and so is one
     about another image than the labeled one, where the file names images."""
+
+    argument: ClassVar[str] = "LABELS.csv"
 
     def __init__(self, path: Path) -> None:
         """Raises RowError for rows that are no labels or name no question, and two labels of one
@@ -29,10 +31,7 @@ class HumanJudge(OneByOne):
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> HumanJudge:
-        """Raises UsageError for a spec without a file or with options."""
-        if not spec.argument or spec.options:
-            raise UsageError("human: write human:LABELS.csv", code="missing-option")
+    def from_spec(cls, spec: Spec, options: Options, plan: CallPlan | None = None) -> HumanJudge:
         return cls(Path(spec.argument))
 
     def identity(self) -> dict[str, str]:

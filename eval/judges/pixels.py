@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import UsageError
 from ...scenes.language import mentions
 from ...scenes.matching import SCALES, SMALL, Match, SearchedImage
 from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest
-from ...specs import Spec
 from ..core import Question, Verdict
 from . import OneByOne
 
@@ -35,12 +33,6 @@ class PixelJudge(OneByOne):
 
     tasks = frozenset(("order", "arrangement", "gate", "actor", "binding"))
     """What it can answer."""
-
-    @classmethod
-    def from_spec(cls, spec: Spec) -> PixelJudge:
-        if spec.argument or spec.options:
-            raise UsageError("pixels takes neither argument nor options", code="unknown-option")
-        return cls()
 
     def identity(self) -> dict[str, str]:
         return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}

@@ -18,6 +18,7 @@ class PseJudge(RuleJudge):
     KIND = "pse"
     RELATIONS = frozenset([*RELATIONS, "in_front_of", "behind", "hidden_by"])
     DETECTOR = "grounded-sam:"
+    argument = "[DETECTOR]"
 
     def measure(self, seen: Sighting, relation: str) -> Measured:
         if not seen.has_both:

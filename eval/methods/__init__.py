@@ -7,28 +7,19 @@ applied in the order they are given, so that the first is the innermost.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from PIL.Image import Image
 
 from ...clips import Clip
 from ...errors import UsageError
 from ...specs import Spec
-from ..checkpoints.extras import open_adapter
+from ..checkpoints.registry import PYTHON, Registry
 from ..core import Case, Generator, ImageRequest
 from ..generators import Checked, as_generator
 from ..judges import CallPlan
-
-METHODS = {
-    "best-of": f"{__name__}.best_of:BestOf",
-    "lora": f"{__name__}.lora:Lora",
-    "psg": f"{__name__}.psg:Guidance",
-    "rephrase": f"{__name__}.rephrase:Rephrase",
-    "switch": f"{__name__}.switch:Switch",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
 
 PROTOCOLS = ("a2b", "b2a", "n2a", "n2b")
 """Of `switch`: from which prompt to which, of A the case's own, B the other order of mention, and N
@@ -84,6 +75,19 @@ class Method(ABC):
             self.inner.prepare(folder, plan)
 
 
+METHODS: Registry[Generator] = Registry(
+    "method",
+    {
+        "best-of": f"{__name__}.best_of:BestOf",
+        "lora": f"{__name__}.lora:Lora",
+        "psg": f"{__name__}.psg:Guidance",
+        "rephrase": f"{__name__}.rephrase:Rephrase",
+        "switch": f"{__name__}.switch:Switch",
+    },
+)
+"""Each `from_spec` takes the generator that is changed, too."""
+
+
 def apply_methods(generator: Generator | str, specs: Sequence[str]) -> Generator:
     """The generator changed by methods, the first one innermost; as it is without any.
 
@@ -101,16 +105,13 @@ def open_method(text: str, generator: Generator) -> Generator:
 
     ``python:MODULE:FACTORY`` names a factory of yours that returns a function of the generator.
     """
-    spec = Spec.parse(text)
-    if spec.kind != "python":
-        made: Generator = open_adapter(METHODS, spec, "method", generator)
-        return made
-    wrap: Any = open_adapter(METHODS, spec, "method")
-    if not callable(wrap):
-        raise UsageError(
-            f"{text}: the factory must return a function of a generator", code="wrong-type"
-        )
-    return as_generator(wrap(generator))
+    opened: Any = METHODS.open(text, generator)
+    if Spec.parse(text).kind != PYTHON:
+        return cast(Generator, opened)
+    if not callable(opened):
+        problem = f"{text}: the factory must return a function of a generator"
+        raise UsageError(problem, code="wrong-type")
+    return as_generator(opened(generator))
 
 
 def innermost(generator: Generator) -> Generator:
@@ -135,70 +136,5 @@ def find_pipeline(generator: Generator) -> Any:
 def refuse(method: str, generator: Generator, able: str) -> UsageError:
     """What to say of a generator that a method can't change; `able` lists those that it can."""
     kind = innermost(generator).identity()["kind"]
-    return UsageError(
-        f"{method}: can't change {kind}:, whose steps are out of reach: use {able}",
-        code="unsupported",
-    )
-
-
-class Options:
-    """The options of a method's spec, read one by one; what is left over is an error."""
-
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
-        self._left = dict(spec.options)
-        self._known: list[str] = []
-
-    def take(self, name: str, read: Callable[[str], Any], default: Any, what: str) -> Any:
-        """The option by `read`, which raises ValueError for text that isn't `what`."""
-        self._known.append(name)
-        text = self._left.pop(name, None)
-        if text is None:
-            return default
-        try:
-            return read(text)
-        except ValueError:
-            kind = self._spec.kind
-            raise UsageError(
-                f"{kind}: {name} must be {what}, is {text!r}", code="bad-option"
-            ) from None
-
-    def close(self) -> None:
-        """Raises UsageError for options that nobody took."""
-        if self._left:
-            known = ", ".join(self._known)
-            raise UsageError(
-                f"{self._spec.kind}: has no option {next(iter(self._left))!r}: choose from {known}",
-                code="unknown-option",
-            )
-
-
-def whole(least: int) -> Callable[[str], int]:
-    """Reads a whole number of at least `least`."""
-
-    def read(text: str) -> int:
-        number = int(text)
-        if number < least:
-            raise ValueError(text)
-        return number
-
-    return read
-
-
-def positive(text: str) -> float:
-    """Reads a number above 0."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError(text)
-    return number
-
-
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Reads one of some words."""
-
-    def read(text: str) -> str:
-        if text not in choices:
-            raise ValueError(text)
-        return text
-
-    return read
+    problem = f"{method}: can't change {kind}:, whose steps are out of reach"
+    return UsageError(problem, f"use {able}", code="unsupported")

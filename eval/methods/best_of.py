@@ -13,22 +13,21 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from PIL import Image
 
 from ...errors import UsageError
 from ...images import encode_png
-from ...specs import Spec, load_factory
+from ...specs import Options, Spec, TextForm, load_factory
 from ...storage import write_whole
-from ..checkpoints.extras import find_class
+from ..checkpoints.registry import PYTHON, spec_identity
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import ENCODED, REPORT, USD, draw
-from ..generators.python import spec_identity
-from ..judges import JUDGES, PAID, CallPlan, as_judge
+from ..judges import JUDGES, CallPlan, as_judge
+from ..scorers import SCORERS, open_scorer
 from . import Method
 from .candidates import (
     Candidate,
@@ -40,14 +39,23 @@ from .candidates import (
 
 MOST = 1024
 """Most candidates of a case."""
-SCORERS = f"{__name__.split('.methods')[0]}.scorers"
-"""The room of scorers of picture quality, imported when one is named."""
-
 Grader = Callable[[ImageRequest, Image.Image], float]
+
+
+class BestOfOptions(Options, extra="allow"):
+    """Options of `best-of`."""
+
+    others: ClassVar[str] = "options of the judge or scorer"
+
+    by: Annotated[str, TextForm("the spec of a judge or scorer")]
+    """What chooses the best image."""
 
 
 class BestOf(Method):
     """A generator that is asked several times, and gives the best answer."""
+
+    argument: ClassVar[str] = "NUMBER"
+    options: ClassVar[type[Options]] = BestOfOptions
 
     def __init__(self, inner: Generator, count: int, by: str) -> None:
         """by: spec of a judge or scorer; it is opened when a run begins, which knows the cap."""
@@ -60,27 +68,18 @@ class BestOf(Method):
         self._one_at_a_time = Lock()
 
     @classmethod
-    def from_spec(cls, spec: Spec, inner: Generator) -> BestOf:
-        """Raises UsageError for a wrong number and where nobody is named to choose."""
-        text, by = spec.argument, spec.options.get("by", "")
+    def from_spec(cls, spec: Spec, options: BestOfOptions, inner: Generator) -> BestOf:
+        """Raises UsageError for a wrong number, and what is neither a judge nor a scorer."""
+        text = spec.argument
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
-            raise UsageError(
-                f"best-of: how many? write best-of:16, at most {MOST}, not {text!r}",
-                code="out-of-range",
-            )
-        # Everything after `by` belongs to the judge: its own options follow with &.
-        rest = {name: value for name, value in spec.options.items() if name != "by"}
-        if not by:
-            raise UsageError(
-                "best-of: who chooses? add ?by=JUDGE, e.g. ?by=pixels", code="missing-option"
-            )
-        chooser = Spec.parse(by)
-        chooser = replace(chooser, options={**chooser.options, **rest})
-        if not (_is_judge(by) or chooser.kind in {*_scorers(), "python"}):
-            known = ", ".join(sorted({*JUDGES, *PAID, *_scorers(), "python"}))
-            raise UsageError(
-                f"best-of: {chooser.kind!r} can't choose: name one of {known}", code="unsupported"
-            )
+            problem = f"best-of: the number of seeds must be from 1 to {MOST}, not {text!r}"
+            raise UsageError(problem, "write best-of:16", code="out-of-range")
+        chooser = Spec.parse(options.by)
+        chooser = replace(chooser, options={**chooser.options, **options.rest})
+        if not (_is_judge(options.by) or chooser.kind in {*SCORERS, PYTHON}):
+            known = ", ".join(sorted({*JUDGES, *SCORERS, PYTHON}))
+            problem = f"best-of: {chooser.kind!r} can't choose"
+            raise UsageError(problem, f"name one of {known}", code="unknown-name")
         return cls(inner, int(text), str(chooser))
 
     @property
@@ -176,23 +175,15 @@ def _why(candidates: list[Candidate]) -> str:
 
 def _is_judge(text: str) -> bool:
     """Whether a spec names a judge; what `python:` names is known when it is opened."""
-    return Spec.parse(text).kind in {*JUDGES, *PAID}
-
-
-def _scorers() -> dict[str, str]:
-    """The table of scorers of picture quality; empty where there is no such room."""
-    if find_spec(SCORERS) is None:
-        return {}
-    table: dict[str, str] = find_class(f"{SCORERS}:SCORERS")
-    return table
+    return Spec.parse(text).kind in JUDGES
 
 
 def _open_chooser(text: str, plan: CallPlan) -> Grader:
     """How an image is graded: by a judge, or by a scorer with ``score(pairs) -> floats``."""
     spec = Spec.parse(text)
-    if spec.kind in _scorers():
-        return _by_scorer(find_class(f"{SCORERS}:open_scorer")(text))
-    found: Any = load_factory(spec) if spec.kind == "python" else text
+    if spec.kind in SCORERS:
+        return _by_scorer(open_scorer(text))
+    found: Any = load_factory(spec) if spec.kind == PYTHON else text
     if hasattr(found, "score"):
         return _by_scorer(found)
     judge = as_judge(found, plan, spec_identity(spec))

@@ -9,16 +9,17 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from PIL.Image import Image
+from pydantic import Field
 
 from ...clips import Clip
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Spec
 from ..checkpoints.placement import LoadError
 from ..core import Generator, ImageRequest
-from . import Method, Options, find_pipeline, has_pipeline, positive, refuse
+from . import Method, find_pipeline, has_pipeline, refuse
 
 ABLE = "diffusers: or render:"
 
@@ -32,8 +33,18 @@ class Tunable(Protocol):
         ...
 
 
+class LoraOptions(Options):
+    """Options of `lora`."""
+
+    scale: Annotated[float, Field(gt=0)] = 1
+    """What the weights are multiplied by."""
+
+
 class Lora(Method):
     """A generator with tuned weights; they are loaded with the first image."""
+
+    argument: ClassVar[str] = "FOLDER"
+    options: ClassVar[type[Options]] = LoraOptions
 
     def __init__(self, inner: Generator, folder: Path, scale: float = 1.0) -> None:
         """Raises UsageError for a generator that has no weights to tune, or no weights there."""
@@ -54,14 +65,9 @@ class Lora(Method):
             raise refuse("lora", inner, ABLE)
 
     @classmethod
-    def from_spec(cls, spec: Spec, inner: Generator) -> Lora:
+    def from_spec(cls, spec: Spec, options: LoraOptions, inner: Generator) -> Lora:
         """Raises UsageError for a folder that holds no weights."""
-        options = Options(spec)
-        scale = options.take("scale", positive, 1.0, "a number above 0")
-        options.close()
-        if not spec.argument:
-            raise UsageError("lora: which folder? write lora:FOLDER", code="missing-option")
-        return cls(inner, Path(spec.argument), scale)
+        return cls(inner, Path(spec.argument), options.scale)
 
     @property
     def name(self) -> str:

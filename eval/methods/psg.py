@@ -12,30 +12,30 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    get_args,
+    runtime_checkable,
+)
 
 from PIL.Image import Image
+from pydantic import Field, PositiveInt
 
 from ...clips import Clip
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
 from ..geometry.boxes import Relation
 from ..geometry.pse import guidance_loss
-from . import (
-    Method,
-    Options,
-    find_pipeline,
-    has_pipeline,
-    innermost,
-    one_of,
-    positive,
-    refuse,
-    whole,
-)
+from . import Method, find_pipeline, has_pipeline, innermost, refuse
 from .attention import Shape, token_places, watch_attention
 from .denoising import Arguments, denoisers, first_arguments
 
@@ -58,26 +58,24 @@ _Stated = tuple[str, Relation, str]
 """A word of the prompt, how it lies, and the word that it lies so to."""
 
 
-@dataclass(frozen=True)
-class GuidanceSettings:
-    """How attention is guided."""
+class GuidanceOptions(Options):
+    """Options of `psg`: how attention is guided. The preset sets what a spec doesn't."""
 
-    steps: int
+    steps: Annotated[int, Field(ge=0)] = 0
     """First steps that are guided; with 0 the image is the plain one, bit for bit."""
-    scale: float
+    scale: Annotated[float, Field(gt=0)] = 1
     """Factor of the gradient at the first step."""
-    size: int
-    """Longer side of the maps that count, in positions; 0 for the largest there are."""
-    decay: str = "sqrt"
-    """`sqrt`: the factor falls to sqrt(1/2) of itself (the paper says "initial factor"; this is
-    attend-and-excite's); `none`: it stays."""
-    smooth: float = 0.0
-    """Standard deviation of a Gaussian over the maps, in positions."""
-    loss: str = "paper"
-    """-PoS^2 of the asked order, or `authors`: PoS^2 of the wrong order, as their program has."""
-    words: str = "plain"
-    """`and`: the prompt says "and" instead of its spatial words, the paper's variant "(2)"."""
-    updates: int = 1
+    size: Annotated[int, Field(ge=0), Unit("positions")] = 0
+    """Longer side of the maps that count; 0 for the largest there are."""
+    decay: Literal["sqrt", "none"] = "sqrt"
+    """Whether the factor falls to sqrt(1/2) of itself or stays."""  # attend-and-excite's fall
+    smooth: Annotated[float, Field(ge=0), Unit("positions")] = 0
+    """Standard deviation of a Gaussian over the maps."""
+    loss: Literal["paper", "authors"] = "paper"
+    """-PoS^2 of the stated order, or PoS^2 of the wrong order as in the authors' program."""
+    words: Literal["plain", "and"] = "plain"
+    """With `and`, the prompt says "and" instead of its spatial words: the paper's variant "(2)"."""
+    updates: PositiveInt = 1
     """Updates of the latents a step."""
 
     def factor(self, step: int) -> float:
@@ -87,11 +85,11 @@ class GuidanceSettings:
 
 
 PRESETS = {
-    "sd14": GuidanceSettings(steps=25, scale=20, size=16, smooth=0.5),
-    "sd14-appendix": GuidanceSettings(steps=20, scale=25, size=16, smooth=0.5),
-    "sdxl": GuidanceSettings(steps=10, scale=1000, size=32),
-    "pixart": GuidanceSettings(steps=20, scale=10, size=0),
-    "mmdit": GuidanceSettings(steps=10, scale=100, size=0),
+    "sd14": GuidanceOptions(steps=25, scale=20, size=16, smooth=0.5),
+    "sd14-appendix": GuidanceOptions(steps=20, scale=25, size=16, smooth=0.5),
+    "sdxl": GuidanceOptions(steps=10, scale=1000, size=32),
+    "pixart": GuidanceOptions(steps=20, scale=10, size=0),
+    "mmdit": GuidanceOptions(steps=10, scale=100, size=0),
 }
 """The paper's settings; its text and its appendix differ for SD 1.4. `mmdit` (SD3.5, FLUX,
 Qwen-Image) is ours: a start, not tuned."""
@@ -109,9 +107,12 @@ class Guidable(Protocol):
 class Guidance(Method):
     """A generator whose attention is guided."""
 
+    argument: ClassVar[str] = "PRESET"
+    options: ClassVar[type[Options]] = GuidanceOptions
+
     reaches_steps = True
 
-    def __init__(self, inner: Generator, preset: str, settings: GuidanceSettings) -> None:
+    def __init__(self, inner: Generator, preset: str, settings: GuidanceOptions) -> None:
         """Raises UsageError for a generator whose attention can't be reached."""
         super().__init__(inner)
         if not (has_pipeline(inner) or isinstance(innermost(inner), Guidable)):
@@ -120,33 +121,17 @@ class Guidance(Method):
         self.settings = settings
 
     @classmethod
-    def from_spec(cls, spec: Spec, inner: Generator) -> Guidance:
-        """Raises UsageError for an unknown preset or a wrong option."""
+    def from_spec(cls, spec: Spec, options: GuidanceOptions, inner: Generator) -> Guidance:
+        """Raises UsageError for an unknown preset."""
         if spec.argument not in PRESETS:
-            known = ", ".join(PRESETS)
-            raise UsageError(
-                f"psg: has no preset {spec.argument!r}: choose from {known}", code="unknown-name"
-            )
-        preset, options = PRESETS[spec.argument], Options(spec)
-        settings = GuidanceSettings(
-            steps=options.take("steps", whole(0), preset.steps, "a whole number"),
-            scale=options.take("scale", positive, preset.scale, "a number above 0"),
-            size=options.take("size", whole(0), preset.size, "a whole number"),
-            decay=options.take("decay", one_of("sqrt", "none"), preset.decay, "sqrt or none"),
-            smooth=options.take("smooth", _not_negative, preset.smooth, "a number from 0"),
-            loss=options.take("loss", one_of("paper", "authors"), preset.loss, "paper or authors"),
-            words=options.take("words", one_of("plain", "and"), preset.words, "plain or and"),
-            updates=options.take("updates", whole(1), preset.updates, "a whole number from 1"),
-        )
-        options.close()
-        return cls(inner, spec.argument, settings)
+            problem = f"psg: has no preset {spec.argument!r}"
+            raise UsageError(problem, f"choose from {', '.join(PRESETS)}", code="unknown-name")
+        changes = options.model_dump(include=options.model_fields_set)
+        return cls(inner, spec.argument, PRESETS[spec.argument].model_copy(update=changes))
 
     @property
     def name(self) -> str:
-        options = "&".join(
-            f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
-            for k, v in asdict(self.settings).items()
-        )
+        options = "&".join(f"{name}={text}" for name, text in self.settings.texts().items())
         return f"psg:{self.preset}?{options}"
 
     def check_request(self, request: ImageRequest) -> None:
@@ -197,20 +182,13 @@ def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
     return [(a, relation, b) for a, relation, b in found]  # type: ignore[misc]
 
 
-def _not_negative(text: str) -> float:
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise ValueError(text)
-    return number
-
-
 class _GuidedRun:
     """One image of a pipeline, guided."""
 
     def __init__(
         self,
         pipeline: Any,
-        settings: GuidanceSettings,
+        settings: GuidanceOptions,
         prompt: str,
         relations: list[_Stated],
     ) -> None:

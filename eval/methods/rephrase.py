@@ -13,8 +13,10 @@ import random
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 from PIL.Image import Image
+from pydantic import Field
 
 from ...agents.backends import BACKENDS
 from ...agents.caller import Caller
@@ -22,12 +24,12 @@ from ...agents.chat import ChatBackend, ChatRequest
 from ...agents.ledger import spec_hash
 from ...clips import Clip
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
 from ..judges import CallPlan
 from ..questions import read_prompt
-from . import Method, Options, whole
+from . import Method
 
 PROMPT = "rephrase"
 SYSTEM = "You rewrite prompts for text-to-image models. You change what you are told, nothing else."
@@ -80,8 +82,22 @@ def _place(name: str, prompt: str) -> int:
     return found.start()
 
 
+class RephraseOptions(Options, extra="allow"):
+    """Options of `rephrase`."""
+
+    others: ClassVar[str] = "options of the language model"
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the layouts."""
+    max_tokens: Annotated[int, Field(ge=1), Unit("tokens")] = 512
+    """Longest answer, thoughts included."""
+
+
 class Rephrase(Method):
     """A generator whose prompts a language model rewrites first."""
+
+    argument: ClassVar[str] = "KIND:MODEL"
+    options: ClassVar[type[Options]] = RephraseOptions
 
     def __init__(
         self, inner: Generator, backend: ChatBackend, seed: int = 0, max_tokens: int = 512
@@ -95,21 +111,16 @@ class Rephrase(Method):
         self._caller: Caller | None = None
 
     @classmethod
-    def from_spec(cls, spec: Spec, inner: Generator) -> Rephrase:
-        """Raises UsageError for an unknown backend or option, BackendError for a missing key."""
+    def from_spec(cls, spec: Spec, options: RephraseOptions, inner: Generator) -> Rephrase:
+        """Raises UsageError for an unknown backend, BackendError for a missing key."""
         kind, _, argument = spec.argument.partition(":")
         if kind not in BACKENDS:
             known = ", ".join(sorted(BACKENDS))
-            raise UsageError(
-                f"rephrase: by whom? write rephrase:KIND:MODEL, KIND one of {known}",
-                code="missing-option",
-            )
-        ours = {n: t for n, t in spec.options.items() if n in ("seed", "max_tokens")}
-        options = Options(Spec(spec.kind, "", ours))
-        seed = options.take("seed", whole(0), 0, "a whole number")
-        tokens = options.take("max_tokens", whole(1), 512, "a whole number from 1")
-        rest = {name: text for name, text in spec.options.items() if name not in ours}
-        return cls(inner, BACKENDS[kind](Spec(kind, argument, rest)), seed, tokens)
+            problem = f"rephrase: no language model {spec.argument!r}"
+            remedy = f"write rephrase:KIND:MODEL, KIND one of {known}"
+            raise UsageError(problem, remedy, code="unknown-name")
+        backend = BACKENDS[kind](Spec(kind, argument, options.rest))
+        return cls(inner, backend, options.seed, options.max_tokens)
 
     @property
     def name(self) -> str:

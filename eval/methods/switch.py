@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from PIL.Image import Image
+from pydantic import BeforeValidator
 
 from ...clips import Clip
 from ...errors import UsageError
-from ...specs import Spec
+from ...specs import Options, Spec, TextForm
 from ..core import Generator, ImageRequest
-from . import PROTOCOLS, Method, Options, find_pipeline, has_pipeline, innermost, refuse
+from . import PROTOCOLS, Method, find_pipeline, has_pipeline, innermost, refuse
 from .denoising import SwitchHook, conditioning, first_arguments, hooked
 
 ABLE = "diffusers: or render:"
@@ -37,9 +38,27 @@ class Switchable(Protocol):
         ...
 
 
+def _steps(text: object) -> tuple[int, ...]:
+    steps = tuple(map(int, str(text).split(",")))
+    if min(steps) < 0 or list(steps) != sorted(set(steps)):
+        raise ValueError(text)
+    return steps
+
+
+class SwitchOptions(Options):
+    """Options of `switch`."""
+
+    at: Annotated[
+        tuple[int, ...], BeforeValidator(_steps), TextForm("a step, or rising steps as 2,4")
+    ]
+    """Denoising steps, from 0, at which the prompt changes and changes back."""
+
+
 class Switch(Method):
     """A generator whose prompt changes on the way."""
 
+    argument: ClassVar[str] = "PROTOCOL"
+    options: ClassVar[type[Options]] = SwitchOptions
     reaches_steps = True
 
     def __init__(self, inner: Generator, protocol: str, at: tuple[int, ...]) -> None:
@@ -51,21 +70,12 @@ class Switch(Method):
         self.at = at
 
     @classmethod
-    def from_spec(cls, spec: Spec, inner: Generator) -> Switch:
-        """Raises UsageError for an unknown protocol and a wrong step."""
+    def from_spec(cls, spec: Spec, options: SwitchOptions, inner: Generator) -> Switch:
+        """Raises UsageError for an unknown protocol."""
         if spec.argument not in PROTOCOLS:
-            known = ", ".join(PROTOCOLS)
-            raise UsageError(
-                f"switch: has no protocol {spec.argument!r}: choose from {known}",
-                code="unknown-name",
-            )
-        options = Options(spec)
-        what = "a step, or rising steps as 2,4"
-        at = options.take("at", _steps, None, what)
-        options.close()
-        if at is None:
-            raise UsageError("switch: at which step? add ?at=3", code="missing-option")
-        return cls(inner, spec.argument, at)
+            problem = f"switch: has no protocol {spec.argument!r}"
+            raise UsageError(problem, f"choose from {', '.join(PROTOCOLS)}", code="unknown-name")
+        return cls(inner, spec.argument, options.at)
 
     @property
     def name(self) -> str:
@@ -109,10 +119,3 @@ class Switch(Method):
         other = first_arguments(pipeline, lambda: self.inner.generate(finish))
         with hooked(pipeline, SwitchHook(self.at, conditioning(other))):
             return self.inner.generate(start)
-
-
-def _steps(text: str) -> tuple[int, ...]:
-    steps = tuple(map(int, text.split(",")))
-    if min(steps) < 0 or list(steps) != sorted(set(steps)):
-        raise ValueError(text)
-    return steps

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from PIL.Image import Image
 
 from ...clips import Clip, ClipError, read_clip
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
-from ...specs import Spec
+from ...specs import Options, Spec
 from ..core import Case, GeneratedText, GeneratorError, ImageRequest
 from ..generators import ENCODED, REPORT
 from .publication import Publication, PublishedRun, fetch_publication
@@ -44,8 +44,20 @@ class _Place(NamedTuple):
     sha256: str
 
 
+class PublishedOptions(Options):
+    """Options of `hub`."""
+
+    generator: str = ""
+    """Name of the generator; may be left out where there is only one."""
+    rows: Literal["same", "any"] = "same"
+    """With `any`, images are judged on other rows with the same prompts and source images."""
+
+
 class PublishedImages:
     """The images of one generator in a publication; a row group at a time is in memory."""
+
+    argument: ClassVar[str] = "NAMESPACE/NAME@TAG or FOLDER"
+    options: ClassVar[type[Options]] = PublishedOptions
 
     def __init__(
         self, root: Path, publication: Publication, generator: str = "", any_rows: bool = False
@@ -76,18 +88,10 @@ class PublishedImages:
                 self._index(file.file)
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> PublishedImages:
-        """Raises UsageError for a wrong option, ReleaseError for what is no publication."""
-        options = dict(spec.options)
-        generator, rows = options.pop("generator", ""), options.pop("rows", "")
-        if options or rows not in ("", "any") or not spec.argument:
-            raise UsageError(
-                "hub: write hub:NAMESPACE/NAME@TAG?generator=NAME, or a folder; &rows=any judges "
-                "them on other rows with the same prompts",
-                code="bad-spec",
-            )
-        root, publication = fetch_publication(spec.argument, generator)
-        return cls(root, publication, generator, any_rows=bool(rows))
+    def from_spec(cls, spec: Spec, options: PublishedOptions) -> PublishedImages:
+        """Raises UsageError for an unknown generator, ReleaseError for what is no publication."""
+        root, publication = fetch_publication(spec.argument, options.generator)
+        return cls(root, publication, options.generator, any_rows=options.rows == "any")
 
     def identity(self) -> dict[str, str]:
         """Whose images, of which publication, by its version or, before it has one, its digest."""

@@ -5,13 +5,11 @@ A score says nothing by itself: it is compared between runs, on the same cases a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ...errors import RunFailed, UsageError
-from ...specs import Spec
-from ..checkpoints.extras import open_adapter
-from ..generators.python import python_identity, spec_identity
+from ...errors import RunFailed
+from ..checkpoints.registry import Identity, Registry, python_identity
 from ..judges import CallPlan
 
 if TYPE_CHECKING:
@@ -42,52 +40,10 @@ class Scorer(Protocol):
         ...
 
 
-SCORERS = {
-    "clipscore": f"{__name__}.clip_score:ClipScore",
-    "hps": f"{__name__}.hps:HumanPreferenceScore",
-    "hpsv3": f"{__name__}.hpsv3:HPSv3",
-    "image-reward": f"{__name__}.image_reward:ImageReward",
-    "pickscore": f"{__name__}.pick_score:PickScore",
-    "vqascore": f"{__name__}.vqa_score:VqaScore",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
-
-
-def open_scorer(text: str, plan: CallPlan | None = None) -> Scorer:
-    """The scorer that a spec names: ``pickscore:``, ``vqascore:hf-vlm:MODEL``.
-
-    plan: how a scorer that asks a paid judge makes its calls. Raises UsageError for an unknown kind
-    or option, a library that isn't installed, or a model that isn't there.
-    """
-    spec = Spec.parse(text)
-    settings = (plan,) if spec.kind == "vqascore" else ()
-    return as_scorer(open_adapter(SCORERS, spec, "scorer", *settings), spec_identity(spec))
-
-
-def as_scorer(value: Any, identity: Mapping[str, str] | str = "") -> Scorer:
-    """A scorer from a spec, an object of the protocol, or a function ``(prompt, image) -> float``.
-
-    `identity` says which version of code that is. Raises UsageError for anything else.
-    """
-    if isinstance(value, str):
-        return open_scorer(value)
-    if isinstance(value, Scorer):
-        return value
-    if callable(value):
-        return FunctionScorer(value, identity)
-    raise UsageError(
-        f"{value!r} is no scorer: give a spec, a function (prompt, image), or an object with score "
-        f"and identity",
-        code="wrong-type",
-    )
-
-
 class FunctionScorer:
     """A function of prompt and image that gives a number."""
 
-    def __init__(
-        self, function: Callable[[str, Image], float], identity: Mapping[str, str] | str
-    ) -> None:
+    def __init__(self, function: Callable[[str, Image], float], identity: Identity) -> None:
         self._function = function
         self._identity = python_identity(function, identity)
 
@@ -96,3 +52,35 @@ class FunctionScorer:
 
     def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
         return [float(self._function(prompt, image)) for prompt, image in pairs]
+
+
+def _python_scorer(value: Any, identity: Identity) -> Scorer | None:
+    if isinstance(value, Scorer):
+        return value
+    return FunctionScorer(value, identity) if callable(value) else None
+
+
+SCORERS: Registry[Scorer] = Registry(
+    "scorer",
+    {
+        "clipscore": f"{__name__}.clip_score:ClipScore",
+        "hps": f"{__name__}.hps:HumanPreferenceScore",
+        "hpsv3": f"{__name__}.hpsv3:HPSv3",
+        "image-reward": f"{__name__}.image_reward:ImageReward",
+        "pickscore": f"{__name__}.pick_score:PickScore",
+        "vqascore": f"{__name__}.vqa_score:VqaScore",
+    },
+    adapt=_python_scorer,
+    accepts="a function (prompt, image) that gives a number, or an object with score and identity",
+)
+"""Each `from_spec` takes a `CallPlan` too, for a scorer that asks a judge."""
+
+
+def open_scorer(text: str, plan: CallPlan | None = None) -> Scorer:
+    """The scorer that a spec names; raises as `Registry.open`."""
+    return SCORERS.open(text, plan)
+
+
+def as_scorer(value: Any, identity: Identity = "") -> Scorer:
+    """A scorer from anything that can stand for one; raises as `Registry.adapt`."""
+    return SCORERS.adapt(value, None, identity=identity)

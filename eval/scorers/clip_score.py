@@ -6,16 +6,24 @@ mostly print the default one, of the bare prompt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...errors import UsageError
-from ..checkpoints.placement import Checkpoint, Placement
 from .contrastive import ContrastiveScorer
+from .local import LocalScorerOptions
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
+
+
+class ClipScoreOptions(LocalScorerOptions):
+    """Options of `clipscore`."""
+
+    scale: float = 100
+    """What the cosine is multiplied by; 2.5 in the paper."""
+    prefix: str = ""
+    """Text before every prompt; `A photo depicts ` in the paper."""
 
 
 class ClipScore(ContrastiveScorer):
@@ -23,19 +31,12 @@ class ClipScore(ContrastiveScorer):
 
     KIND = "clipscore"
     MODEL = "openai/clip-vit-large-patch14"
-    OPTIONS = ("scale", "prefix")
+    options = ClipScoreOptions
 
-    def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int, options: Mapping[str, str]
-    ) -> None:
-        super().__init__(checkpoint, placement, batch, options)
-        self.prefix = options.get("prefix", "")
-        try:
-            self.scale = float(options.get("scale", "100"))
-        except ValueError:
-            raise UsageError(
-                f"clipscore: scale is a number, not {options['scale']!r}", code="not-a-number"
-            ) from None
+    def __init__(self, model: str, options: ClipScoreOptions) -> None:
+        super().__init__(model, options)
+        self.prefix = options.prefix
+        self.scale = options.scale
 
     def identity(self) -> dict[str, str]:
         return {**super().identity(), "scale": f"{self.scale:g}", "prefix": self.prefix}

@@ -7,10 +7,9 @@ is named with its extractor: a Frechet distance of CLIP's features is no FID.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from ...specs import Spec
-from ..checkpoints.extras import open_adapter
+from ..checkpoints.registry import Registry
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,15 +33,11 @@ class FeatureExtractor(Protocol):
         ...
 
 
-EXTRACTORS = {
-    "clip": f"{__package__}.clip_features:ClipFeatures",
-    "inception": f"{__package__}.inception:InceptionFeatures",
-}
-"""Kind of a spec -> ``module:Class``, imported when it is opened."""
-
-
-def open_extractor(text: str) -> FeatureExtractor:
-    """The extractor that a spec names. Raises UsageError as `open_scorer`."""
-    found: Any = open_adapter(EXTRACTORS, Spec.parse(text), "feature extractor")
-    extractor: FeatureExtractor = found
-    return extractor
+EXTRACTORS: Registry[FeatureExtractor] = Registry(
+    "feature extractor",
+    {
+        "clip": f"{__package__}.clip_features:ClipFeatures",
+        "inception": f"{__package__}.inception:InceptionFeatures",
+    },
+)
+open_extractor = EXTRACTORS.open

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoints.placement import Checkpoint, Placement
+from ..checkpoints.placement import Checkpoint
 from .contrastive import ContrastiveScorer
+from .local import LocalScorerOptions
 from .transforms import normalized, padded
 
 if TYPE_CHECKING:
@@ -48,19 +49,24 @@ _TURNED = {"visual.proj": "visual_projection.weight", "text_projection": "text_p
 """Matrices that open_clip multiplies from the other side."""
 
 
+class HpsOptions(LocalScorerOptions):
+    """Options of `hps`."""
+
+    base: str = BASE
+    """Folder or repository of the same CLIP in transformers' layout."""
+
+
 class HumanPreferenceScore(ContrastiveScorer):
     """The cosine of image and prompt. The image is shown whole, on a black square."""
 
     KIND = "hps"
     MODEL = "xswu/HPSv2"
     MARKER = WEIGHTS
-    OPTIONS = ("base",)
+    options = HpsOptions
 
-    def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int, options: Mapping[str, str]
-    ) -> None:
-        super().__init__(checkpoint, placement, batch, options)
-        self.base = Checkpoint.find(options.get("base", BASE), None, "config.json")
+    def __init__(self, model: str, options: HpsOptions) -> None:
+        super().__init__(model, options)
+        self.base = Checkpoint.find(options.base, None, "config.json")
 
     def identity(self) -> dict[str, str]:
         # Not that of its parent: the pixels are its own.

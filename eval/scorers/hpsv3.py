@@ -11,15 +11,15 @@ import ast
 import hashlib
 import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ..checkpoints.placement import Checkpoint, Placement
+from ..checkpoints.placement import Checkpoint
 from ..checkpoints.processors import load_processor
-from .local import LocalScorer
+from .local import LocalScorer, LocalScorerOptions
 
 if TYPE_CHECKING:
     import torch
@@ -36,19 +36,24 @@ TEXTS = ("INSTRUCTION", "prompt_with_special_token")
 """Of the published package: the instruction, and what comes after the prompt."""
 
 
+class HpsV3Options(LocalScorerOptions):
+    """Options of `hpsv3`."""
+
+    base: str = BASE
+    """Folder or repository of the Qwen2-VL that has configuration and tokenizer."""
+
+
 class HPSv3(LocalScorer):
     """The mean of the score's distribution, as published; the second output is its spread."""
 
     KIND = "hpsv3"
     MODEL = "MizzenAI/HPSv3"
     MARKER = WEIGHTS
-    OPTIONS = ("base",)
+    options = HpsV3Options
 
-    def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int, options: Mapping[str, str]
-    ) -> None:
-        super().__init__(checkpoint, placement, batch, options)
-        self.base = Checkpoint.find(options.get("base", BASE), None, "config.json")
+    def __init__(self, model: str, options: HpsV3Options) -> None:
+        super().__init__(model, options)
+        self.base = Checkpoint.find(options.base, None, "config.json")
         self.instruction, self.end = published_texts()
 
     def identity(self) -> dict[str, str]:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoints.placement import Checkpoint, Placement
-from .local import LocalScorer
+from ..checkpoints.placement import Checkpoint
+from .local import LocalScorer, LocalScorerOptions
 from .transforms import cropped, normalized
 
 if TYPE_CHECKING:
@@ -56,21 +56,24 @@ _UNUSED = re.compile(
 """Weights of BLIP's other tasks, and numbers that are no weights."""
 
 
+class ImageRewardOptions(LocalScorerOptions):
+    """Options of `image-reward`."""
+
+    tokenizer: str = TOKENIZER
+    """Folder or repository of BERT's tokenizer."""
+
+
 class ImageReward(LocalScorer):
     """The standardized reward; about 0 on average, above 1 for what people like much."""
 
     KIND = "image-reward"
     MODEL = "THUDM/ImageReward"
     MARKER = TEXT_CONFIG
-    OPTIONS = ("tokenizer",)
+    options = ImageRewardOptions
 
-    def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int, options: Mapping[str, str]
-    ) -> None:
-        super().__init__(checkpoint, placement, batch, options)
-        self.words = Checkpoint.find(
-            options.get("tokenizer", TOKENIZER), None, "tokenizer_config.json"
-        )
+    def __init__(self, model: str, options: ImageRewardOptions) -> None:
+        super().__init__(model, options)
+        self.words = Checkpoint.find(options.tokenizer, None, "tokenizer_config.json")
 
     def identity(self) -> dict[str, str]:
         return {**super().identity(), "tokenizer": f"{self.words.name} {self.words.version}"}

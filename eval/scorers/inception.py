@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.extras import SpecAdapter
-from ..checkpoints.placement import LoadError, find_device
+from ...specs import Options, Spec
+from ..checkpoints.placement import DeviceOptions, LoadError, find_device
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,26 +25,25 @@ if TYPE_CHECKING:
     from ..stats.bootstrap import Array
 
 
-class InceptionFeatures(SpecAdapter):
+class InceptionFeatures:
     """Calls the program with (1, 3, height, width) bytes as floats and ``return_features=True``."""
 
+    argument: ClassVar[str] = "FILE"
+    options: ClassVar[type[Options]] = DeviceOptions
     distances: ClassVar[tuple[str, ...]] = ("fid", "kid")
     batch = 1
 
-    def __init__(self, spec: Spec) -> None:
-        """Raises UsageError for a wrong option or a file that is not there."""
-        if unknown := sorted(set(spec.options) - {"device"}):
-            raise UsageError(
-                f"inception: no option {unknown[0]!r}: choose from device", code="unknown-option"
-            )
-        self.path = Path(spec.argument)
-        if not spec.argument or not self.path.is_file():
-            raise UsageError(
-                f"inception: {spec.argument or 'no file'} is not there: name the TorchScript file "
-                f"inception-2015-12-05.pt",
-                code="no-such-file",
-            )
-        self.device = find_device(spec.options.get("device"))
+    @classmethod
+    def from_spec(cls, spec: Spec, options: DeviceOptions) -> InceptionFeatures:
+        return cls(Path(spec.argument), options.device)
+
+    def __init__(self, path: Path, device: str | None = None) -> None:
+        """Raises UsageError for a file or device that is not there."""
+        self.path = path
+        if not path.is_file():
+            remedy = "name the TorchScript file inception-2015-12-05.pt"
+            raise UsageError(f"inception: {path} is not there", remedy, code="no-such-file")
+        self.device = find_device(device)
         with self.path.open("rb") as file:
             self._digest = hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from ...errors import UsageError
-from ...specs import Spec
-from ..checkpoints.placement import Checkpoint, LoadError, Placement
+from pydantic import PositiveInt
+
+from ...specs import Options, Spec, Unit
+from ..checkpoints.placement import Checkpoint, DeviceOptions, Dtype, LoadError, Placement
+from ..judges import CallPlan
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-SETTINGS = ("revision", "device", "dtype", "batch")
-"""Options of every local scorer."""
+
+class LocalScorerOptions(DeviceOptions):
+    """Options of every local scorer."""
+
+    revision: str | None = None
+    """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
+    dtype: Dtype = "float32"
+    """Numbers that it computes in; the published scores were computed in float32."""
+    batch: Annotated[PositiveInt, Unit("pairs")] = 1
+    """Pairs in one forward pass; the last digits of a score depend on it."""
 
 
 class LocalScorer(ABC):
@@ -30,37 +40,22 @@ class LocalScorer(ABC):
     """Repository where the spec names none."""
     MARKER: ClassVar[str] = "config.json"
     """File at the top of the checkpoint."""
-    OPTIONS: ClassVar[tuple[str, ...]] = ()
-    """Options of its own."""
+    argument: ClassVar[str] = "[PATH_OR_REPO]"
+    options: ClassVar[type[Options]] = LocalScorerOptions
 
-    def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int, options: Mapping[str, str]
-    ) -> None:
-        """batch: pairs in one forward pass; the last digits of a score depend on it."""
-        self.checkpoint = checkpoint
-        self.placement = placement
-        self.batch = batch
-        self.options = dict(options)
+    def __init__(self, model: str, options: LocalScorerOptions) -> None:
+        """model: folder or repository; empty for the published one. Raises UsageError for a model
+        that isn't there."""
+        self.checkpoint = Checkpoint.find(model or self.MODEL, options.revision, self.MARKER)
+        self.placement = Placement.find(options.device, options.dtype)
+        self.batch = options.batch
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> Self:
-        """Raises UsageError for a wrong option or a model that isn't there."""
-        options = dict(spec.options)
-        known = (*SETTINGS, *cls.OPTIONS)
-        if unknown := sorted(set(options) - set(known)):
-            raise UsageError(
-                f"{spec.kind}: no option {unknown[0]!r}: choose from {known}", code="unknown-option"
-            )
-        model = spec.argument or cls.MODEL
-        checkpoint = Checkpoint.find(model, options.pop("revision", None), cls.MARKER)
-        placement = Placement.from_options({"dtype": "float32", **options})
-        batch = options.pop("batch", "1")
-        if not (batch.isascii() and batch.isdigit() and int(batch) > 0):
-            raise UsageError(
-                f"{spec.kind}: batch is a whole number from 1, not {batch!r}", code="not-a-number"
-            )
-        own = {name: options[name] for name in cls.OPTIONS if name in options}
-        return cls(checkpoint, placement, int(batch), own)
+    def from_spec(
+        cls, spec: Spec, options: LocalScorerOptions, plan: CallPlan | None = None
+    ) -> Self:
+        """Raises UsageError for a model that isn't there."""
+        return cls(spec.argument, options)
 
     def identity(self) -> dict[str, str]:
         import transformers

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoints.placement import Checkpoint, Placement
+from ..checkpoints.placement import Checkpoint
 from .contrastive import ContrastiveScorer
+from .local import LocalScorerOptions
 
 if TYPE_CHECKING:
     import torch
@@ -17,20 +18,23 @@ PROCESSOR = "laion/CLIP-ViT-H-14-laion2B-s32B-b79K"
 """The checkpoint that PickScore was tuned from, and whose processor it takes."""
 
 
+class PickScoreOptions(LocalScorerOptions):
+    """Options of `pickscore`."""
+
+    processor: str = PROCESSOR
+    """Folder or repository of the processor of images and texts."""
+
+
 class PickScore(ContrastiveScorer):
     """``exp(logit_scale) * cos``; two images of a prompt are compared by the softmax of theirs."""
 
     KIND = "pickscore"
     MODEL = "yuvalkirstain/PickScore_v1"
-    OPTIONS = ("processor",)
+    options = PickScoreOptions
 
-    def __init__(
-        self, checkpoint: Checkpoint, placement: Placement, batch: int, options: Mapping[str, str]
-    ) -> None:
-        super().__init__(checkpoint, placement, batch, options)
-        self.source = Checkpoint.find(
-            options.get("processor", PROCESSOR), None, "preprocessor_config.json"
-        )
+    def __init__(self, model: str, options: PickScoreOptions) -> None:
+        super().__init__(model, options)
+        self.source = Checkpoint.find(options.processor, None, "preprocessor_config.json")
 
     def identity(self) -> dict[str, str]:
         processor = f"{self.source.name} {self.source.version}"

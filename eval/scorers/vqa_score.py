@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from ...specs import Spec
+from ...specs import Options, Spec
 from ..core import ORIGINAL, Judge, Question, Verdict
 from ..judges import CallPlan, open_judge
 from ..questions import read_prompt
@@ -26,8 +26,17 @@ AT_ONCE = 64
 """Pairs given to a judge that has no batches: a server answers several at the same time."""
 
 
+class VqaScoreOptions(Options, extra="allow"):
+    """Options of `vqascore`."""
+
+    others: ClassVar[str] = "options of the judge"
+
+
 class VqaScore:
     """P("Yes") in [0, 1], asked of another model."""
+
+    argument: ClassVar[str] = "JUDGE"
+    options: ClassVar[type[Options]] = VqaScoreOptions
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
@@ -35,9 +44,11 @@ class VqaScore:
         self._prompt = read_prompt("vqascore")
 
     @classmethod
-    def from_spec(cls, spec: Spec, plan: CallPlan | None = None) -> VqaScore:
+    def from_spec(
+        cls, spec: Spec, options: VqaScoreOptions, plan: CallPlan | None = None
+    ) -> VqaScore:
         """Raises UsageError for what is no judge."""
-        inner = replace(Spec.parse(spec.argument), options=spec.options)
+        inner = replace(Spec.parse(spec.argument), options=options.rest)
         return cls(open_judge(str(inner), plan))
 
     def identity(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from PIL import Image
 from ...agents.budget import IMAGE_TOKENS, Budget
 from ...agents.chat import ChatRequest, ImagePart, Usage
 from ...images import plain_png
-from ..captioners import PAID_CAPTIONERS
+from ..captioners import CAPTIONERS
 from ..core import Question
 from ..generators.paid import PaidGenerator
 from ..questions import read_prompt
@@ -92,7 +92,7 @@ def of_step(budget: Budget, one: OpenStep) -> CallEstimate:
             return UNKNOWN
         usd = price.edit if one.step == "retouch" else price.image
         return CallEstimate.of(usd, usd)
-    if not one.model.writes or identity["kind"] not in PAID_CAPTIONERS:
+    if not one.model.writes or identity["kind"] not in CAPTIONERS.paid:
         return FREE
     shown = one.step_input.image is not None
     told = {} if shown else {"caption": one.step_input.text, "edit": one.edit}

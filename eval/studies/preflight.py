@@ -18,8 +18,7 @@ from ...agents.budget import Budget
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
 from ...specs import Spec
-from ..captioners import PAID_CAPTIONERS
-from ..checkpoints.extras import find_class
+from ..captioners import CAPTIONERS
 from ..clips.frames import FrameChoice
 from ..core import Case, CaseGenerator, Judge, Question, probes_of
 from ..engine.asking import Asking
@@ -30,7 +29,7 @@ from ..engine.frames import shown_frames
 from ..engine.run import HEADER, Run
 from ..generators import GENERATORS, PaidByImage
 from ..generators.paid import PaidGenerator
-from ..judges import PAID, open_judge
+from ..judges import JUDGES, open_judge
 from ..roundtrips.log import StepLog
 from ..roundtrips.models import OpenStep, TripModels
 from ..roundtrips.routes import EDITS, MADE, StepKind
@@ -356,7 +355,7 @@ class _Planner:
                         f"judge {name} can't answer the questions of {suite} ({min(wrong)})"
                     )
             part = self._priced(part, judge, left)
-            if judge is not None and self.probe and count and spec.partition(":")[0] not in PAID:
+            if judge is not None and self.probe and count and not _paid_by_call(spec):
                 cell = next((c for c in own if c.run in probed), None)
                 if cell is not None:
                     part = self._probe_questions(part, judge, cell)
@@ -368,7 +367,7 @@ class _Planner:
         self, part: PlanPart, judge: Judge | None, left: Iterable[OpenQuestions]
     ) -> PlanPart:
         """The part with what its questions cost, each as much as the first of its run."""
-        if part.spec.partition(":")[0] not in PAID:
+        if not _paid_by_call(part.spec):
             return part
         usd, most = UNKNOWN
         if judge is not None:
@@ -449,8 +448,8 @@ class _Planner:
             scorer.identity()
         except CounterpriorError as error:
             self.plan.problems.append(f"scorer {name}: {error}")
-        asks = Spec.parse(spec).argument.partition(":")[0]
-        usd = None if asks in PAID else 0.0  # what a scorer asks a model is not known before
+        asks = Spec.parse(spec).argument
+        usd = None if _paid_by_call(asks) else 0.0  # what a scorer asks a model is not known before
         for suite in dict.fromkeys(cell.suite for cell in cells):
             own = [cell for cell in cells if cell.suite == suite]
             count = sum(map(self._unscored, own))
@@ -513,11 +512,15 @@ def _edits(look: Evaluation) -> bool:
     return any(case.source for case in look.cases)
 
 
+def _paid_by_call(judge: str) -> bool:
+    """Whether the judge of a spec is paid by the call."""
+    return judge.partition(":")[0] in JUDGES.paid
+
+
 def _is_paid(cell: Cell) -> bool:
     """Whether a step of a round trip is paid by call or image."""
     return any(
-        (kind := Spec.parse(spec).kind) in PAID_CAPTIONERS
-        or (kind in GENERATORS and issubclass(find_class(GENERATORS[kind]), PaidByImage))
+        (kind := Spec.parse(spec).kind) in CAPTIONERS.paid or kind in GENERATORS.paid
         for _, spec in cell.steps
     )
 

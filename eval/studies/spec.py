@@ -20,10 +20,10 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from ...errors import DataError, UsageError
 from ...specs import Spec
 from ...tables import fault_code
-from ..captioners import CAPTIONERS, PAID_CAPTIONERS
+from ..captioners import CAPTIONERS
 from ..clips.frames import USUAL, FrameChoice
 from ..generators import GENERATORS
-from ..judges import JUDGES, PAID
+from ..judges import JUDGES
 from ..methods import METHODS
 from ..roundtrips.routes import (
     EDITS,
@@ -401,13 +401,12 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
     for suite in study.suites:
         if suite not in SUITES:
             yield ("suites", suite), "unknown-name", unknown("suite", suite, SUITES)
-    captioners = {**CAPTIONERS, **PAID_CAPTIONERS}
-    models = {
+    models: dict[str, Iterable[str]] = {
         "generators": GENERATORS,
-        "captioners": captioners,
-        "any_to_any": GENERATORS.keys() & captioners.keys(),
-        "judges": {**JUDGES, **PAID},
-        "text_judges": {**JUDGES, **PAID},
+        "captioners": CAPTIONERS,
+        "any_to_any": GENERATORS.keys() & CAPTIONERS.keys(),
+        "judges": JUDGES,
+        "text_judges": JUDGES,
         "scorers": SCORERS,
     }
     yield from _trip_problems(study)
@@ -489,10 +488,9 @@ _WHAT = {"any_to_any": "model that is a captioner and a generator", "text_judges
 
 
 def _trip_problems(study: StudyFile) -> Iterator[StudyFault]:
-    captioners = {**CAPTIONERS, **PAID_CAPTIONERS}
     for key, text, what, kinds in (
         ("image", study.editors.image, "generator", GENERATORS),
-        ("text", study.editors.text, "captioner", captioners),
+        ("text", study.editors.text, "captioner", CAPTIONERS),
     ):
         if text:
             yield from _spec_problems(("editors", key), what, text, kinds)

@@ -141,7 +141,7 @@ def test_the_order_bias_is_the_one_that_was_set(bias: str, low: float, high: flo
 
 def planned(prompt: str, seed: int, spec: str) -> Scene:
     """The scene alone: these statistics need no pixels."""
-    return RenderGenerator.from_spec(Spec.parse(spec)).scene(ImageRequest(prompt, seed))
+    return RenderGenerator.read(Spec.parse(spec)).scene(ImageRequest(prompt, seed))
 
 
 def test_an_entity_preference_holds_in_both_orders_of_mention() -> None:
@@ -316,11 +316,11 @@ def test_edits_that_can_not_be_drawn_are_errors() -> None:
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("render:?color=red", "has no option 'color'"),
+        ("render:?color=red", "no option 'color'"),
         ("render:?order_bias=much", "must be a number"),
-        ("render:?order_bias=nan", "out of range"),
-        ("render:?missing=2", "out of range"),
-        ("render:folder", "takes options only"),
+        ("render:?order_bias=nan", "must be a number of logits, not 'nan'"),
+        ("render:?missing=2", "must be a number from 0 to 1, not '2'"),
+        ("render:folder", "takes no argument"),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(spec: str, reason: str) -> None:

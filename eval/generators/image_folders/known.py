@@ -12,65 +12,65 @@ from typing import Any
 
 from ....errors import DataError, UsageError
 from ....tables import read_json, read_rows
-from .listing import ENDINGS, FolderOptions, FoundImage, Listed
+from .listing import ENDINGS, FoundImage, LayoutSource, Listed
 
 PROMPTS = ("prompt", "Prompt", "text", "caption", "prompt_en", "prompt_cn")
 """Columns of a prompt, the first that is there."""
 
 
-def geneval(options: FolderOptions) -> Listed:
+def geneval(source: LayoutSource) -> Listed:
     """GenEval: ``00000/metadata.jsonl`` with the prompt, ``00000/samples/0000.png``."""
-    for metadata in sorted(options.root.glob("*/metadata.jsonl")):
+    for metadata in sorted(source.root.glob("*/metadata.jsonl")):
         _, row = next(read_rows(metadata), (1, {}))
         prompt = _text(row, metadata, 1, PROMPTS)
         samples = (metadata.parent / "samples").glob("*")
         images = [path for path in samples if path.stem.isdigit() and path.suffix in ENDINGS]
         for path in sorted(images, key=lambda path: int(path.stem)):
-            yield prompt, FoundImage(path.relative_to(options.root).as_posix())
+            yield prompt, FoundImage(path.relative_to(source.root).as_posix())
 
 
-def geneval2(options: FolderOptions) -> Listed:
+def geneval2(source: LayoutSource) -> Listed:
     """GenEval 2: one JSON object, prompt -> path."""
-    path = options.listed("the JSON of prompts and paths", "*.json")
+    path = source.listed("the JSON of prompts and paths", "*.json")
     for prompt, file in _object(path).items():
         if not isinstance(file, str):
             raise DataError(f"{path}, {prompt!r}: its path is no text", code="wrong-type")
         yield prompt, FoundImage(file)
 
 
-def wise(options: FolderOptions) -> Listed:
+def wise(source: LayoutSource) -> Listed:
     """WISE: ``ID.png``, and a JSON of `prompt_id` and `Prompt`."""
-    path = options.listed("WISE's JSON of prompts", "*.json")
+    path = source.listed("WISE's JSON of prompts", "*.json")
     for number, row in read_rows(path):
         name = _text(row, path, number, ("prompt_id", "id"))
         yield _text(row, path, number, PROMPTS), FoundImage(name)
 
 
-def tiif(options: FolderOptions) -> Listed:
+def tiif(source: LayoutSource) -> Listed:
     """TIIF-Bench: ``DIMENSION/MODEL/short_description/0.png``, numbered as in its JSONL."""
-    path = options.listed("TIIF's JSONL of prompts (or their folder)", "*.jsonl")
+    path = source.listed("TIIF's JSONL of prompts (or their folder)", "*.jsonl")
     lengths = ("short_description", "long_description")
-    model = options.of_model("*/{}/*_description")
+    model = source.of_model("*/{}/*_description")
     counts: dict[str, int] = {}
     for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
         for number, row in read_rows(file):
             dimension = _text(row, file, number, ("type",))
             index = counts[dimension] = counts.get(dimension, -1) + 1
             for length in lengths:
-                if (folder := options.root / dimension / model / length).is_dir():
+                if (folder := source.root / dimension / model / length).is_dir():
                     prompt = _text(row, file, number, (length,))
-                    name = (folder / str(index)).relative_to(options.root).as_posix()
+                    name = (folder / str(index)).relative_to(source.root).as_posix()
                     yield prompt, FoundImage(name)
 
 
-def t2icompbench(options: FolderOptions) -> Listed:
+def t2icompbench(source: LayoutSource) -> Listed:
     """T2I-CompBench: ``PROMPT_000000.png``, in the folder or in its ``samples``."""
-    folder = options.root / "samples"
+    folder = source.root / "samples"
     found = []
-    for path in (folder if folder.is_dir() else options.root).iterdir():
+    for path in (folder if folder.is_dir() else source.root).iterdir():
         prompt, _, number = path.stem.rpartition("_")
         if number.isdigit() and prompt and path.suffix.lower() in ENDINGS:
-            found.append((prompt, int(number), path.relative_to(options.root).as_posix()))
+            found.append((prompt, int(number), path.relative_to(source.root).as_posix()))
     for prompt, _, file in sorted(found):
         yield prompt, FoundImage(file)
 
@@ -86,52 +86,47 @@ ONEIG = {
 """Category in OneIG's list -> folder."""
 
 
-def oneig(options: FolderOptions) -> Listed:
+def oneig(source: LayoutSource) -> Listed:
     """OneIG-Bench: ``CATEGORY/MODEL/ID.webp``, each one image or a grid of four."""
-    if options.grid is None:
-        raise UsageError(
-            "folder: say with grid=1 or grid=2 whether each file is one image or four",
-            code="missing-option",
-        )
-    path = options.listed("OneIG's CSV of prompts", "*.csv")
-    model = options.of_model("*/{}/*.*")
+    if source.grid is None:
+        problem = "folder: say with grid=1 or grid=2 whether each file is one image or four"
+        raise UsageError(problem, code="missing-option")
+    path = source.listed("OneIG's CSV of prompts", "*.csv")
+    model = source.of_model("*/{}/*.*")
     for number, row in read_rows(path):
         category = _text(row, path, number, ("category",)).lower().replace(" & ", "_")
         folder = ONEIG.get(category.replace(" ", "_"), category)
         name = f"{folder}/{model}/{_text(row, path, number, ('id',))}"
-        yield from _cells(_text(row, path, number, PROMPTS), name, options.grid)
+        yield from _cells(_text(row, path, number, PROMPTS), name, source.grid)
 
 
-def dpg_grid(options: FolderOptions) -> Listed:
+def dpg_grid(source: LayoutSource) -> Listed:
     """DPG-Bench: ``ID.png``, a grid of 2 x 2 seeds, and ``prompts/ID.txt``."""
-    if options.prompts is None:
-        raise UsageError(
-            "folder: name DPG's folder of prompts with prompts=", code="missing-option"
-        )
-    for name, prompt in sorted(_texts(options.prompts).items()):
-        yield from _cells(prompt, name, options.grid or 2)
+    if source.prompts is None:
+        problem = "folder: name DPG's folder of prompts with prompts="
+        raise UsageError(problem, code="missing-option")
+    for name, prompt in sorted(_texts(source.prompts).items()):
+        yield from _cells(prompt, name, source.grid or 2)
 
 
-def evalscope(options: FolderOptions) -> Listed:
+def evalscope(source: LayoutSource) -> Listed:
     """evalscope: JSONL of `id`, `prompt` and `image_path`."""
-    path = options.listed("evalscope's JSONL", "*.jsonl")
+    path = source.listed("evalscope's JSONL", "*.jsonl")
     for number, row in read_rows(path):
         file = _text(row, path, number, ("image_path",))
         yield _text(row, path, number, PROMPTS), FoundImage(file)
 
 
-def imagedataset(options: FolderOptions) -> Listed:
+def imagedataset(source: LayoutSource) -> Listed:
     """A Hugging Face dataset of images: an imagefolder with metadata, or parquet files.
 
     A prompt's images are told apart by `seed` where there is such a column, else by their order.
     """
-    tables = sorted(options.root.rglob("*.parquet"))
-    metadata = [p for name in ("metadata.jsonl", "metadata.csv") for p in options.root.rglob(name)]
+    tables = sorted(source.root.rglob("*.parquet"))
+    metadata = [p for name in ("metadata.jsonl", "metadata.csv") for p in source.root.rglob(name)]
     if not tables and not metadata:
-        raise UsageError(
-            f"folder: {options.root} holds neither parquet files nor metadata.jsonl",
-            code="unknown-format",
-        )
+        problem = f"folder: {source.root} holds neither parquet files nor metadata.jsonl"
+        raise UsageError(problem, code="unknown-format")
     for path in tables:
         import pyarrow.parquet as pq
 
@@ -141,16 +136,16 @@ def imagedataset(options: FolderOptions) -> Listed:
             raise DataError(f"{path}: has no column `image`", code="missing-column")
         for number, row in enumerate(pq.read_table(path, columns=columns).to_pylist()):
             prompt = _text(row, path, number + 1, PROMPTS)
-            file = path.relative_to(options.root).as_posix()
+            file = path.relative_to(source.root).as_posix()
             yield prompt, FoundImage(file, row=number, seed=_seed(row))
     for path in sorted(metadata):
         for number, row in read_rows(path):
-            beside = path.parent.relative_to(options.root)
+            beside = path.parent.relative_to(source.root)
             file = (beside / _text(row, path, number, ("file_name",))).as_posix()
             yield _text(row, path, number, PROMPTS), FoundImage(file, seed=_seed(row))
 
 
-LAYOUTS: Mapping[str, Callable[[FolderOptions], Listed]] = {
+LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
     "dpg-grid": dpg_grid,
     "evalscope": evalscope,
     "geneval": geneval,
@@ -164,7 +159,7 @@ LAYOUTS: Mapping[str, Callable[[FolderOptions], Listed]] = {
 """Name -> what lists a folder's prompts and images."""
 
 
-def read_layout(name: str, options: FolderOptions) -> dict[str, list[FoundImage]]:
+def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
     """Prompt -> its images, in the order of their seeds.
 
     Raises UsageError for an unknown layout, one that needs to be told more, and a folder that has
@@ -175,12 +170,11 @@ def read_layout(name: str, options: FolderOptions) -> dict[str, list[FoundImage]
             f"folder: no layout {name!r}: choose from {', '.join(LAYOUTS)}", code="unknown-name"
         )
     found: dict[str, list[FoundImage]] = {}
-    for prompt, image in LAYOUTS[name](options):
+    for prompt, image in LAYOUTS[name](source):
         found.setdefault(prompt.strip(), []).append(image)
     if not found:
-        raise UsageError(
-            f"folder: {options.root} holds no images in the layout {name}", code="nothing-to-do"
-        )
+        problem = f"folder: {source.root} holds no images in the layout {name}"
+        raise UsageError(problem, code="nothing-to-do")
     return found
 
 

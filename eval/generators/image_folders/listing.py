@@ -31,7 +31,7 @@ class FoundImage:
 
 
 @dataclass(frozen=True)
-class FolderOptions:
+class LayoutSource:
     """What a layout needs to know besides the folder."""
 
     root: Path

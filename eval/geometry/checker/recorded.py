@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ....specs import Share
 from ....tables import RowError, parse, read_rows
 from ..boxes import Box, Relation, Size
-from .rules import Share
 
 TOLERANCE = 0.02
 """Share of a side by which a regressed box may reach over the image's edge."""

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from ...detectors import open_detector
+from pydantic import Field
+
+from ...detectors import Detector, open_detector
 from ...detectors.cache import Cached
+from ...detectors.depth import DepthEstimator
 from ...geometry.boxes import RELATIONS
 from ...geometry.checker.rules import CheckerRules
-from ..by_rule import Measured, RuleJudge, Sighting
+from ..by_rule import Measured, RuleJudge, RuleOptions, Sighting
 from .run import ImageToCheck, check_images
 
 
-class CheckerJudge(RuleJudge):
-    """PASS, FAIL, or UNDECIDABLE with its reason; the number is the confidence of a PASS, else 0.
+class CheckerOptions(RuleOptions):
+    """Options of `checker`; all others are the detector's."""
 
-    ``rule.rules=checker.yaml`` for other rules than the published, calibrated ones;
-    ``rule.secondary=SPEC`` for a second detector that has to agree.
-    """
+    rules: Annotated[Path | None, Field(alias="rule.rules")] = None
+    """YAML of other rules than the published, calibrated ones."""
+    secondary: Annotated[str, Field(alias="rule.secondary")] = ""
+    """Spec of a second detector that has to agree."""
+
+
+class CheckerJudge(RuleJudge):
+    """PASS, FAIL, or UNDECIDABLE with its reason; the number is a PASS's confidence, else 0."""
 
     KIND = "checker"
     RELATIONS = frozenset(RELATIONS)
-    OWN = ("rules", "secondary")
+    options = CheckerOptions
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        more = self.settings.more
-        self.rules = CheckerRules.load(Path(more["rules"]) if "rules" in more else None)
-        second = more.get("secondary")
+    def __init__(
+        self,
+        detector: Detector,
+        settings: RuleOptions | None = None,
+        depth: DepthEstimator | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        super().__init__(detector, settings, depth, cache)
+        self.rules = CheckerRules.load(self.settings.rules)
+        second = self.settings.secondary
         self.secondary = Cached(open_detector(second), self.cache) if second else None
 
     def identity(self) -> dict[str, str]:
         """With the rules themselves, not the file that they were read from."""
-        found = super().identity()
-        found.pop("secondary", None)
         second = self.secondary.identity().items() if self.secondary else ()
         rules = self.rules.model_dump_json(exclude={"detector", "output"})
-        return found | {"rules": rules, **{f"secondary_{name}": value for name, value in second}}
+        return super().identity() | {
+            "rules": rules,
+            **{f"secondary_{name}": value for name, value in second},
+        }
 
     def measure(self, seen: Sighting, relation: str) -> Measured:
         a, b = seen.names

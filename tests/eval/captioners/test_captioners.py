@@ -86,7 +86,7 @@ def test_a_function_captions_and_its_failures_are_errors() -> None:
     ("spec", "message"),
     [
         ("gpt:m", "no captioner 'gpt'"),
-        ("openai:m?max_tokens=0", "max_tokens is a whole number from 1"),
+        ("openai:m?max_tokens=0", "max_tokens must be a whole number of tokens from 1"),
         ("hf-vlm:nowhere?beams=4", "no option 'beams'"),
     ],
 )

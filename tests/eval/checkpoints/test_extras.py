@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from counterprior.errors import UsageError
-from counterprior.eval.checkpoints.extras import EXTRAS, named_extras, open_adapter
+from counterprior.eval.checkpoints.extras import EXTRAS, named_extras
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.generators import open_generator
 from counterprior.eval.judges import open_judge
-from counterprior.specs import Spec
 
 
 @pytest.mark.parametrize(
@@ -34,27 +32,6 @@ def test_a_missing_library_is_one_line(
             open_generator(spec.format(here=tmp_path))
         else:
             open_judge(spec.format(here=tmp_path), Cost().plan(tmp_path))
-
-
-class Adapter:
-    @classmethod
-    def from_spec(cls, spec: Spec, *more: object) -> tuple[object, ...]:
-        return spec.argument, *more
-
-
-TABLE = {"mine": f"{__name__}:Adapter"}
-
-
-def test_a_spec_opens_its_class_or_a_factory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[Adapter.__module__])
-    assert open_adapter(TABLE, Spec.parse("mine:x"), "thing", 3) == ("x", 3)
-    with pytest.raises(UsageError, match="no thing 'other': choose from mine, python"):
-        open_adapter(TABLE, Spec.parse("other:x"), "thing")
-    (tmp_path / "plugged.py").write_text("def make(size):\n    return size * 2\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert open_adapter(TABLE, Spec.parse("python:plugged:make?size=ab"), "thing") == "abab"
 
 
 def test_a_fault_of_our_own_is_not_hidden() -> None:

@@ -212,7 +212,7 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
         ({"generator": "folder:nowhere"}, "is no folder"),
         ({"generator": "folder:.?template={color}"}, "unknown fields \\['color'\\]"),
         ({"judge": "oracle"}, "no judge 'oracle'"),
-        ({"judge": "faulty:pixels?name=2"}, "is no share"),
+        ({"judge": "faulty:pixels?name=2"}, "name must be a number from 0 to 1"),
         ({"controls": ("upside-down",)}, "no probe 'upside-down'"),
         ({"persona": "kind"}, "no persona 'kind'"),
         ({"data": "/nowhere"}, "no release at /nowhere"),

@@ -57,7 +57,7 @@ def test_a_program_may_make_a_clip(program: Program) -> None:
     words = program(two + save) + " {prompt} {seed} {output}"
     made = open_generator(f"command:{words}?ending=webp").generate(ImageRequest("a dog", 7))
     assert isinstance(made, Clip) and (made.frames, made.fps) == (2, 4)
-    with pytest.raises(UsageError, match=r"ending is one of png, .*mp4.*, not 'exe'"):
+    with pytest.raises(UsageError, match=r"ending must be png, .*mp4 or webm, not 'exe'"):
         open_generator(f"command:{words}?ending=exe")
 
 
@@ -187,16 +187,19 @@ def test_a_changed_script_is_another_generator(program: Program) -> None:
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("command:", "write {output}"),
+        ("command:", "write command:COMMAND"),
         ("command:true {prompt}", "write {output} where it belongs"),
         ("command:true {output}", "write {prompt} where it belongs"),
-        ("command:true {prompt} {output}?worker=yes", "worker is 1 or 0"),
+        ("command:true {prompt} {output}?worker=yess", "worker must be true or false, not 'yess'"),
         ("command:true {prompt} {output}?worker=1", "a program without placeholders"),
-        ("command:?worker=1", "a program without placeholders"),
-        ("command:true {prompt} {output}?timout=4", "no option 'timout': choose from timeout"),
+        ("command:?worker=1", "write command:COMMAND"),
+        ("command:true {prompt} {output}?timout=4", "no option 'timout': did you mean timeout"),
         ("command:no-such-program {prompt} {output}", "'no-such-program' is no program"),
         ("command:true '{prompt} {output}", "No closing quotation"),
-        ("command:true {prompt} {output}?timeout=soon", "could not convert"),
+        (
+            "command:true {prompt} {output}?timeout=soon",
+            "timeout must be a number of seconds above 0, not 'soon'",
+        ),
         ("command:true {prompt} {output}?timeout=0", "seconds above 0"),
         ("command:true {prompt} {output}?timeout=nan", "seconds above 0"),
         ("command:true {prompt} {output}?steps=4", "no option 'steps'"),

@@ -462,7 +462,7 @@ def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> 
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("diffusers:", "name a model"),
+        ("diffusers:", "write diffusers:PATH_OR_REPO"),
         ("diffusers:nobody/nothing", "neither a folder nor readable on the Hub"),
         ("diffusers:{empty}", "holds no model_index.json"),
         ("diffusers:{sd15}?revision=v1", "has no revision 'v1'"),
@@ -473,10 +473,10 @@ def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> 
         ("diffusers:{sd15}?steps=few", "steps must be int, not 'few'"),
         ("diffusers:{sd15}?steps=2.5", "steps must be int, not '2.5'"),
         ("diffusers:{sd15}?guidance=high", "guidance must be float"),
-        ("diffusers:{sd15}?offload=maybe", "offload must be true, false or sequential"),
+        ("diffusers:{sd15}?offload=maybe", "offload must be false, true or sequential"),
         ("diffusers:{sd15}?compile=max", "compile must be true or false"),
-        ("diffusers:{sd15}?batch=0", "batch must be a whole number from 1"),
-        ("diffusers:{sd15}?batch=2.5", "batch must be a whole number from 1"),
+        ("diffusers:{sd15}?batch=0", "batch must be a whole number of images from 1 to 999"),
+        ("diffusers:{sd15}?batch=2.5", "batch must be a whole number of images from 1"),
         ("diffusers:{sd15}?batch_bound=nan", "batch_bound must be a number"),
         ("diffusers:{sd15}?pipeline=NoSuchPipeline", "has no pipeline 'NoSuchPipeline'"),
         ("diffusers:{sd15}?pipeline=AutoencoderKL", "has no pipeline 'AutoencoderKL'"),
@@ -485,7 +485,7 @@ def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> 
         ("diffusers:{sd15}?lora={empty}&lora_revision=v1", "has no revision 'v1'"),
         ("diffusers:{sd15}?lora=nobody/nothing", "neither a folder nor readable on the Hub"),
         ("diffusers:{sd15}?lora={empty}&lora_scale=much", "lora_scale must be a number"),
-        ("diffusers:{sd15}?dtype=int8", "dtype 'int8'"),
+        ("diffusers:{sd15}?dtype=int8", "dtype must be float32, bfloat16 or float16"),
         ("diffusers:{sd15}?device=cuda:9", "device 'cuda:9' is not available"),
     ],
 )

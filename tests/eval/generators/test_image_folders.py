@@ -286,13 +286,13 @@ def test_images_of_several_models_stand_apart(tmp_path: Path) -> None:
         ("layout=wise", "name WISE's JSON of prompts with prompts=.* does not say it"),
         ("layout=wise&prompts=nowhere.json", "nowhere.json: no such file"),
         ("layout=oneig", "say with grid=1 or grid=2"),
-        ("layout=oneig&grid=3", "grid is 1 or 2, not '3'"),
+        ("layout=oneig&grid=3", "grid must be a whole number from 1 to 2, not '3'"),
         ("layout=dpg-grid", "name DPG's folder of prompts"),
         ("layout=imagedataset", "neither parquet files nor metadata.jsonl"),
         ("layout=geneval&revision=v1", "is a folder and has no revision"),
-        ("layout=geneval&template={row}", "choose one of template, manifest and layout"),
+        ("layout=geneval&template={row}", "template, manifest and layout exclude each other"),
         ("grid=2", "grid needs a layout: add layout="),
-        ("layuot=geneval", "no option 'layuot': write folder:DIR.*layout=NAME, of dpg-grid"),
+        ("layuot=geneval", "no option 'layuot': did you mean layout"),
     ],
 )
 def test_a_wrong_spec_says_what_is_wrong(tmp_path: Path, options: str, reason: str) -> None:

@@ -214,10 +214,10 @@ def test_edits_are_refused_where_the_provider_makes_none() -> None:
         ("inference:", "write inference:PROVIDER/NAMESPACE/NAME"),
         (f"inference:{MODEL}", "write inference:PROVIDER/NAMESPACE/NAME, of fal-ai"),
         (f"inference:auto/{MODEL}", "write inference:PROVIDER/NAMESPACE/NAME"),
-        (f"inference:together/{MODEL}?steps=4", "no option 'steps': choose from .*num_inference"),
-        (f"inference:together/{MODEL}?width=wide", "width must be int"),
-        (f"inference:together/{MODEL}?seed=7", "seed is `send` or `none`"),
-        (f"inference:together/{MODEL}?attempts=0", "attempts must be 1"),
+        (f"inference:together/{MODEL}?steps=4", "no option 'steps': .*num_inference"),
+        (f"inference:together/{MODEL}?width=wide", "width must be a whole number, not 'wide'"),
+        (f"inference:together/{MODEL}?seed=7", "seed must be send or none, not '7'"),
+        (f"inference:together/{MODEL}?attempts=0", "attempts must be a whole number above 0"),
     ],
 )
 def test_a_wrong_spec_says_what_is_wrong(text: str, reason: str) -> None:

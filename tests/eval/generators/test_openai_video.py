@@ -87,5 +87,5 @@ def test_every_failure_has_its_name(videos: Any, fault: Any, naps: list[float]) 
     videos.faults.append(fault(400, message="no such size"))
     with pytest.raises(GeneratorError, match="no such size"):
         draw(videos)
-    with pytest.raises(UsageError, match="patience is a number of seconds above 0"):
+    with pytest.raises(UsageError, match="patience must be a number of seconds above 0"):
         draw(videos, options="&patience=x")

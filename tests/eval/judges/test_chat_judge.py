@@ -327,7 +327,7 @@ def test_the_identity_names_all_that_changes_answers(server: Any, plan: CallPlan
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("openai:m?max_tokens=many", "whole number from 1 to 20000, not 'many'"),
+        ("openai:m?max_tokens=many", "whole number of tokens from 1 to 20,000, not 'many'"),
         ("openai:m?logprobs=21", "from 0 to 20"),
         ("anthropic:m?logprobs=5", "no log probabilities"),
         ("openai:m?color=red", "no option 'color'"),

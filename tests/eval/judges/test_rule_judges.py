@@ -260,11 +260,14 @@ def test_a_subject_that_nobody_can_look_for_is_a_failure_and_no_missing_object(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("pse:pixels?rule.conventions=paper", "no option rule.conventions: choose from rule.conv"),
-        ("pse:pixels?rule.convention=ours", "rule.convention=ours: choose from paper, authors"),
-        ("pse:pixels?threshold=1", "neither argument nor options"),
-        ("visor:", "say whose detections: visor:DETECTOR"),
-        ("visor:pixels?rule.rules=x.yaml", "no option rule.rules"),
+        (
+            "pse:pixels?rule.conventions=paper",
+            "no option 'rule.conventions': did you mean rule.convention",
+        ),
+        ("pse:pixels?rule.convention=ours", "rule.convention must be paper or authors, not 'ours'"),
+        ("pse:pixels?threshold=1", "pixels: no option 'threshold': it takes no options"),
+        ("visor:", "write visor:DETECTOR"),
+        ("visor:pixels?rule.rules=x.yaml", "no option 'rule.rules'"),
         ("checker:pixels?rule.rules=gone.yaml", "gone.yaml: no such file"),
         ("pse:pixels?rule.depth=sonar", "no depth estimator 'sonar'"),
     ],

@@ -177,9 +177,9 @@ def test_failed_candidates_are_counted_and_refused_ones_not_asked_again(tmp_path
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("best-of:?by=pixels", "how many"),
-        ("best-of:0?by=pixels", "how many"),
-        ("best-of:4", "who chooses"),
+        ("best-of:?by=pixels", "write best-of:NUMBER"),
+        ("best-of:0?by=pixels", "from 1 to 1024, not '0'"),
+        ("best-of:4", "the option by is missing"),
         ("best-of:4?by=nobody", "'nobody' can't choose: name one of anthropic"),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_renderer_obeys_more_and_grows_grainy() -> None:
     ("specs", "reason"),
     [
         (["psg:sd2"], "no preset 'sd2': choose from sd14"),
-        (["psg:sd14?scale=0"], "scale must be a number above 0, is '0'"),
+        (["psg:sd14?scale=0"], "scale must be a number above 0, not '0'"),
         (["psg:sd14?decay=fast"], "decay must be sqrt or none"),
         (["switch:a2b?at=1", "psg:sd14"], "both change denoising steps"),
         (["psg:sd14", "best-of:2?by=pixels", "switch:a2b?at=1"], "both change denoising steps"),

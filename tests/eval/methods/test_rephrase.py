@@ -148,7 +148,7 @@ def test_rows_with_a_right_layout_are_refused(
     settings = RunSettings("t2i_correctness", str(text_release), tmp_path / "run", limit=2)
     with pytest.raises(ValueError, match="needs rows of two entities that ask for none"):
         generate(settings, changed)
-    with pytest.raises(ValueError, match="by whom"):
+    with pytest.raises(ValueError, match="no language model"):
         apply_methods("render:", ["rephrase:nobody"])
-    with pytest.raises(ValueError, match="seed must be a whole number"):
+    with pytest.raises(ValueError, match="seed must be a whole number from 0"):
         apply_methods("render:", [method(server, "&seed=x")])

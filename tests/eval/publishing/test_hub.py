@@ -162,8 +162,8 @@ def test_a_case_with_another_prompt_or_none_at_all_is_refused(run: Path, folder:
     ("spec", "why"),
     [
         ("{}?generator=nobody", "choose from colors"),
-        ("{}?seed=1", "write hub:NAMESPACE/NAME@TAG"),
-        ("{}?rows=some", "write hub:NAMESPACE/NAME@TAG"),
+        ("{}?seed=1", "no option 'seed'"),
+        ("{}?rows=some", "rows must be same or any, not 'some'"),
         ("", "write hub:NAMESPACE/NAME@TAG"),
         ("nowhere", "no publication at nowhere"),
         ("a/b", "or NAMESPACE/NAME@TAG"),

@@ -91,8 +91,10 @@ def test_distances_are_named_by_what_was_measured(
 
 
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> None:
-    with pytest.raises(UsageError, match=r"no file is not there: name the TorchScript file"):
+    with pytest.raises(UsageError, match=r"write inception:FILE"):
         open_extractor("inception:")
+    with pytest.raises(UsageError, match=r"gone\.pt is not there: name the TorchScript file"):
+        open_extractor("inception:gone.pt")
     with pytest.raises(UsageError, match="no option 'batch'"):
         open_extractor("inception:x?batch=1")
     (tmp_path / "net.pt").write_bytes(b"no program")

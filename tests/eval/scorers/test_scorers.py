@@ -91,9 +91,9 @@ def test_torn_files_end_the_run_and_wrong_options_are_refused(
     with pytest.raises(LoadError, match="torn can't be loaded"):
         open_scorer(spec.replace(str(folder), str(torn), 1)).score(PAIRS[:1])
     for options, reason in (
-        ("&batch=0", "batch is a whole number from 1, not '0'"),
+        ("&batch=0", "batch must be a whole number of pairs above 0, not '0'"),
         ("&temperature=1", "no option 'temperature'"),
-        ("&dtype=int8", "dtype 'int8'"),
+        ("&dtype=int8", "dtype must be float32"),
     ):
         with pytest.raises(UsageError, match=reason):
             open_scorer(spec + options)
