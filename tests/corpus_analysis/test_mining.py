@@ -557,7 +557,7 @@ def test_refuses_unknown_engine(
         with raises("unknown-name", name, "choose from local, ray"):
             as_engine(name)
     done = cli("mine", "nothing.csv", "--out", tmp_path, "--engine", "daft")
-    assert done.returncode == 2 and "unknown-engine" in done.stderr
+    assert done.returncode == 2 and "[unknown-name]" in done.stderr
 
 
 def test_records_shard_that_kills_its_workers_as_failed(captions: Path, tmp_path: Path) -> None:
