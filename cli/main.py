@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from .. import __version__
+from ..errors import UsageError
 from . import (
     audit,
     author,
@@ -46,7 +47,6 @@ PANELS: dict[str, Commands] = {
         "doctor": doctor.doctor,
     },
     "Methods against the prior": {
-        "switch": methods.switch,
         "best-of": methods.best_of,
         "tune": methods.tune,
     },
@@ -101,6 +101,12 @@ AUDIT: Commands = {
     "pairs": audit.pairs,
 }
 
+REMOVED = {
+    "switch": "a study draws only biased cases with `where: biased`, see `counterprior study "
+    "recipes ots-bench-7`",
+}
+"""Name of a command that is gone -> what does its work."""
+
 STUDY: Commands = {
     "run": study.run,
     "plan": study.plan,
@@ -127,6 +133,15 @@ def group(commands: Commands, panel: str | None = None, **settings: Any) -> type
     return made
 
 
+def removed(name: str, instead: str) -> Callable[..., None]:
+    """A command that names its replacement."""
+
+    def command() -> None:
+        raise UsageError(f"`counterprior {name}` was removed", instead, code="removed-command")
+
+    return command
+
+
 def print_version(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
@@ -148,6 +163,15 @@ app = typer.Typer(
 app.callback(invoke_without_command=True)(print_version)
 for panel, commands in PANELS.items():
     app.add_typer(group(commands, panel))
+
+for name, instead in REMOVED.items():
+    app.command(
+        name,
+        cls=FailingCommand,
+        hidden=True,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+        add_help_option=False,
+    )(removed(name, instead))
 
 studying = group(STUDY, help=study.__doc__, no_args_is_help=True)
 app.add_typer(studying, name="study", rich_help_panel="Evaluate")

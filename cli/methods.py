@@ -1,4 +1,4 @@
-"""Commands that study methods against the prior: switched prompts, the best of N, tuned models."""
+"""Commands that study methods against the prior: the best of N, tuned models."""
 
 from __future__ import annotations
 
@@ -12,73 +12,19 @@ from .console import print_note
 from .options import (
     CallOptions,
     Cost,
-    Data,
-    GeneratorSpec,
     Input,
     Json,
-    Limit,
     MaxUsd,
     Model,
     Output,
     Prices,
     Sampling,
-    Seeds,
-    SuiteName,
 )
 from .progress import progress_bar
-from .show_methods import print_best_of, print_switches, print_tuned
+from .show_methods import print_best_of, print_tuned
 
 if TYPE_CHECKING:
     from ..eval.studies.tuning import TuneSettings
-
-
-def switch(
-    suite: SuiteName,
-    generator: GeneratorSpec,
-    judge: Annotated[str, Model(help="Spec.")],
-    out: Annotated[Path, Output(help="Folder; run again to continue.")],
-    calls: CallOptions,
-    protocols: Annotated[str, Sampling(help="Protocols, separated by commas.")] = "a2b,b2a,n2a,n2b",
-    steps: Annotated[str, Sampling(help="Steps at which the prompt changes.")] = "1,2,3,4,5",
-    count: Annotated[int, Sampling(min=1, help="Maximum number of biased cases.")] = 500,
-    data: Data = "dist/counterprior",
-    limit: Limit = None,
-    seeds: Seeds = 1,
-    json: Json = False,
-) -> None:
-    """Find the step at which the layout is decided: switch the prompts of biased cases.
-
-    Example: `counterprior switch --suite t2i_homogenization --generator diffusers:REPO
-    --judge openai:MODEL --out switched`
-    """
-    from ..eval.studies.switching import SwitchSettings, run_switches
-
-    settings = SwitchSettings(
-        suite=suite,
-        generator=generator,
-        judge=judge,
-        data=data,
-        out=out,
-        protocols=tuple(protocols.split(",")),
-        steps=_whole_numbers(steps),
-        count=count,
-        limit=limit,
-        seeds=seeds,
-        cost=calls.cost(),
-    )
-    with progress_bar() as progress:
-        found = run_switches(settings, progress)
-    print_switches(found, json)
-    print_note(f"plots: {out / 'switch.html'}")
-
-
-def _whole_numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(number) for number in text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"--steps {text!r}: write whole numbers, as 1,2,3", code="not-a-number"
-        ) from None
 
 
 def best_of(

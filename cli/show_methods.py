@@ -8,27 +8,6 @@ from typing import Any
 from .console import console, print_json, table
 
 
-def print_switches(found: Mapping[str, Any], as_json: bool) -> None:
-    """Prints success and Hom for each protocol and step; or as JSON."""
-    if as_json:
-        print_json(found)
-        return
-    shown = table("protocol", "step", "success %", "95 %", "Hom", "95 %", "n", "left out")
-    for cell in found["cells"]:
-        shown.add_row(
-            cell["protocol"],
-            "-" if cell["step"] is None else str(cell["step"]),
-            _number(cell["success"]),
-            _ends(cell["success_interval"]),
-            _number(cell["hom"]),
-            _ends(cell["hom_interval"]),
-            str(cell["n"]),
-            _counts(cell["excluded"]),
-        )
-    console(width=120).print(shown)
-    print(f"{found['biased']:,} of {found['of']:,} cases are biased in both orders of mention")
-
-
 def print_best_of(found: Mapping[str, Any], as_json: bool) -> None:
     """Prints scores over N, by who chose and by each other judge; or as JSON."""
     if as_json:

@@ -62,7 +62,6 @@ NEED_MORE = {
     "control",
     "judge-check",
     "doctor",
-    "switch",
     "best-of",
     "tune",
     "push",

@@ -73,6 +73,10 @@ class RunSettings:
     """Rows to sample; None for all."""
     variants: tuple[str, ...] = ()
     """Of the suite's variants, those that the generator makes; all where empty."""
+    where: str = ""
+    """Which cases a new run has, in a word; all where empty."""
+    cases: frozenset[str] | None = None
+    """The ids of these cases; None for all."""
 
 
 @dataclass
@@ -506,6 +510,7 @@ def _plan(settings: RunSettings, found: Rows) -> tuple[Suite[Any], RowIndex, Ite
         for row in rows.values()
         for case in suite.cases(row, settings.seeds)
         if not settings.variants or case.variant in settings.variants
+        if settings.cases is None or case.id in settings.cases
     )
     return suite, rows, cases
 
@@ -521,6 +526,7 @@ def _header(
         seeds=settings.seeds,
         limit=settings.limit,
         generator=dict(generator),
+        where=settings.where,
     )
 
 

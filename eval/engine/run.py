@@ -75,6 +75,8 @@ class RunHeader:
     """Rows that were sampled; None for all."""
     generator: Mapping[str, str]
     """Identity of the generator."""
+    where: str = ""
+    """Which of the cases it has, in a word; all where empty."""
     format: int = FORMAT
     """Version of the folder's layout."""
 
@@ -206,7 +208,8 @@ class Run:
                     f"{root} is not empty and not a run: choose another --out",
                     code="folder-not-empty",
                 )
-            write_json(root / HEADER, asdict(header))
+            plain = asdict(header)
+            write_json(root / HEADER, {k: v for k, v in plain.items() if v or k != "where"})
             found = cls(root, header, shard)
         if not (root / CASES).exists():  # also after a kill: the header said whose folder it is
             write_rows(root / CASES, map(_plain, cases))

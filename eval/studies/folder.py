@@ -139,6 +139,7 @@ class Study:
             seeds=cell.seeds,
             limit=cell.limit,
             variants=cell.variants,
+            where=cell.where,
         )
 
     def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:
@@ -216,6 +217,7 @@ class Study:
                 ("data", self.file.data),
                 ("limit", cell.limit),
                 ("seeds", cell.seeds),
+                ("where", cell.where),
             ):
                 if (found := getattr(header, name)) != asked:
                     raise RunError(

@@ -26,7 +26,7 @@ from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.frames import shown_frames
-from ..engine.run import HEADER, Run
+from ..engine.run import HEADER, Run, RunError
 from ..generators import GENERATORS, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import JUDGES, open_judge
@@ -40,7 +40,7 @@ from ..suites import open_suite
 from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
 from .folder import FILE, Study
 from .judge_check import FOLDER, gold_rows
-from .runner import cells_by, open_model, runs_of, sampled_rows
+from .runner import biased_cases, cells_by, open_model, runs_of, sampled_rows
 from .scores.corpora import read_corpus
 from .spec import Cell, read_study
 
@@ -212,8 +212,22 @@ class _Planner:
         """The run of a cell as it would be started, or is."""
         if cell.run not in self._looks:
             settings, run = self.study.run_settings(cell), self.study.run_of(cell)
+            if cell.where:
+                settings = replace(settings, cases=self._chosen(cell, run))
             self._looks[cell.run] = Evaluation.look(settings, self.rows[cell.suite], run)
         return self._looks[cell.run]
+
+    def _chosen(self, cell: Cell, run: Run | None) -> frozenset[str] | None:
+        """The cases of a cell that draws some; None, and a note, while nobody knows which."""
+        if run is not None:
+            return frozenset(case.id for case in run.cases())
+        try:
+            return biased_cases(self.study, cell)
+        except RunError:
+            self.plan.notes.append(
+                f"{cell.run} draws at most so many: which cases are biased, its base run says."
+            )
+            return None
 
     def _left(self, cell: Cell) -> list[Case]:
         """The cases whose image is yet to be made."""

@@ -11,7 +11,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ from typing import Any
 import yaml
 
 from ...agents.budget import Spending
-from ...errors import CounterpriorError
+from ...errors import CounterpriorError, UsageError
 from ...progress import Progress, silent
 from ..checkpoints.placement import LoadError
 from ..core import CaseGenerator, Judge
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows, sample_rows
+from ..engine.evaluation import outcomes
 from ..engine.image_scores import ScorerFailed, score_images
 from ..engine.run import Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
@@ -45,6 +46,7 @@ from .formats import format_table
 from .judge_check import FOLDER, CheckFirst
 from .recipes import find_layout
 from .scores.corpora import read_corpus
+from .scores.switched import biased, prior_of
 from .spec import Cell, parse_study, read_study, write_study
 from .table import study_table
 
@@ -101,6 +103,40 @@ def sampled_rows(cells: Iterable[Cell], suite: str, found: Rows) -> frozenset[st
     limits = {cell.limit for cell in cells if cell.suite == suite}
     sampled = (sample_rows(found.rows, limit, together) for limit in limits)
     return frozenset(row.id for rows in sampled for row in rows)
+
+
+def biased_cases(study: Study, cell: Cell) -> frozenset[str]:
+    """Cases that any judge calls biased in every order of mention, without the cell's method.
+
+    Raises UsageError for a study that leaves the generator without method out, RunError while it
+    is not judged to the end, and where no case is biased.
+    """
+    bases = [c for c in study.cells if c.run == f"{cell.suite}/{cell.base}" and not c.scorer]
+    if not bases:
+        raise UsageError(
+            f"{cell}: draws the biased cases of {cell.base}, which the study leaves out",
+            "take it in, or take `where` out",
+            code="no-base-run",
+        )
+    prior, events = prior_of(open_suite(cell.suite)), StudyEvents(study.root)
+    cases: set[str] = set()
+    for base in bases:
+        run = study.run_of(base)
+        log = study.log_of(base, run) if run else None
+        if run is None or log is None or not events.is_done(base, run, run.present()):
+            raise RunError(
+                f"{base} is not done, so that nobody knows which cases are biased",
+                "run `counterprior study run` again when it is",
+                code="base-not-done",
+            )
+        cases |= {case.id for case in biased(outcomes(run, log), *prior)}
+    if not cases:
+        raise RunError(
+            f"{cell.suite} x {cell.base}: no prompt puts the first-mentioned left in both orders",
+            "draw more rows",
+            code="no-biased-case",
+        )
+    return frozenset(cases)
 
 
 def run_study(
@@ -169,16 +205,29 @@ class _Session:
             except BaseException:  # an interrupted notebook goes on: its ledgers must be free
                 self._trips.release()
                 raise
-            for model in list(generators):
-                own = [cell for cell in cells if (cell.generator, cell.model) == model]
-                self._generate(own, generators.pop(model))
-                _release()
-            for name in list(raters):
-                own = [cell for cell in cells if cell.judge == name]
-                self._rate_cells(own, raters.pop(name))
-                _release()
+            self._do([cell for cell in cells if not cell.where], generators, raters)
+            # Which cases these draw, the answers about the others say.
+            if chosen := [cell for cell in cells if cell.where]:
+                self._do(chosen, generators, self._open_raters(chosen))
         spending = self.plan.budget.spending
         return StudyDone(self.study, list(self.failed.values()), spending)
+
+    def _do(
+        self,
+        cells: Sequence[Cell],
+        generators: dict[tuple[str, str], Maker],
+        raters: dict[str, Rater],
+    ) -> None:
+        """The images of cells and the answers about them, with one model in memory at a time."""
+        for model in list(generators):
+            own = [cell for cell in cells if (cell.generator, cell.model) == model]
+            if own:
+                self._generate(own, generators.pop(model))
+                _release()
+        for name in list(raters):
+            own = [cell for cell in cells if cell.judge == name]
+            self._rate_cells(own, raters.pop(name))
+            _release()
 
     def _open_raters(self, cells: Sequence[Cell]) -> dict[str, Rater]:
         """Judges and scorers that have something to do and answer at all; none is loaded yet."""
@@ -264,8 +313,11 @@ class _Session:
             of_run = [cell for cell in cells if cell.suite == run.suite]
             alone = bool(run.methods or run.start)
             try:
+                settings = self.study.run_settings(run)
+                if run.where and self.study.run_of(run) is None:
+                    settings = replace(settings, cases=biased_cases(self.study, run))
                 done = generate(
-                    self.study.run_settings(run),
+                    settings,
                     generator,
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),

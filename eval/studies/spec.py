@@ -36,7 +36,8 @@ from ..roundtrips.routes import (
     trips_of,
 )
 from ..scorers import SCORERS
-from ..suites import SUITES
+from ..suites import SUITES, open_suite
+from .scores.switched import prior_of
 from .table_layout import (
     SCORER,
     ColumnLayout,
@@ -83,6 +84,9 @@ class Sampling(TablePart):
     """How free questions are answered; the study's where None."""
     frames: ShownFrames | None = None
     """Which frames of a clip are judged and scored; the study's where None."""
+    where: Literal["biased"] | None = None
+    """Cases that generators with a method draw: `biased` for those that a judge calls biased in
+    every order of mention without the method; all where None."""
 
 
 class NamePatterns(TablePart):
@@ -212,6 +216,13 @@ class Cell:
     """Of a round trip: `image` or `text`; empty for anything else."""
     steps: tuple[tuple[StepKind, str], ...] = ()
     """Of a round trip: kind and spec of its models, those of its name first."""
+    where: str = ""
+    """Which cases are drawn, see `Sampling`; all where empty, and always without a method."""
+
+    @property
+    def base(self) -> str:
+        """Name of its generator without the method."""
+        return self.generator.partition("+")[0]
 
     @property
     def model(self) -> str:
@@ -333,6 +344,8 @@ def cells_of(study: StudyFile) -> list[Cell]:
                 if one.fits(*place):
                     left_out = left_out or not one.changes
                     settings |= one.changes
+            if not settings.get("methods"):
+                settings.pop("where", None)
             if not left_out:
                 cell = Cell(suite, generator, judge, **settings)
                 found.append(replace(cell, scorer=judge in study.scorers))
@@ -467,7 +480,7 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
                     problem = f"{text!r} fits no {what} of {', '.join(known)}"
                     yield (key, number, what), "unknown-name", problem
     for number, one in enumerate(study.exceptions):
-        own = one.changes.keys() & {"limit", "seeds", "spec"}
+        own = one.changes.keys() & {"limit", "seeds", "spec", "where"}
         if one.judge != "*" and own:
             keys = ", ".join(sorted(own))
             problem = f"all judges see the same images: remove `judge`, or {keys}"
@@ -504,6 +517,15 @@ def _trip_problems(study: StudyFile) -> Iterator[StudyFault]:
                 "duplicate-id",
                 f"{name!r} names another judge or scorer, too",
             )
+    for suite, sampling in study.suites.items():
+        if sampling.where and suite in SUITES:
+            place = ("suites", suite, "where")
+            try:
+                prior_of(open_suite(suite))
+            except UsageError as error:
+                yield place, error.code, str(error)
+            if not study.methods:
+                yield place, "missing-field", "is for methods, and the study has none"
     trips = [suite for suite in study.suites if suite in SUITES and SUITES[suite].takes_trips]
     if trips and not study.all_captioners:
         yield (

@@ -564,6 +564,7 @@ def _printed(line: PaperLine | None, place: int, judge: str) -> float | None:
 
 def _sample(header: RunHeader) -> str:
     rows = f"{header.rows:,} rows" + ("" if header.limit is None else f" of limit {header.limit}")
+    rows += f", {header.where} cases" if header.where else ""
     several = "s" if header.seeds > 1 else ""
     return f"{rows}, {header.seeds} seed{several}, digest {header.rows_sha256[:8]}"
 

@@ -24,12 +24,12 @@ from ...suites import open_suite
 from ...suites.base import Suite
 from .scope import ScoreInputs
 
-NAMES = ("success:plain", "success:swapped", "hom:plain", "hom:swapped")
+NAMES = ("success", "hom", "success:plain", "success:swapped", "hom:plain", "hom:swapped")
 _TO_OTHER = re.compile(r"switch:[an]2b\b")
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """``success:VARIANT`` or ``hom:VARIANT``, of the cases of one variant; percent.
+    """``success`` or ``hom`` of all cases, or with ``:VARIANT`` of those of one; percent.
 
     Success is over the cases that are biased without the switch, see `biased`: the share
     of valid images whose layout is that of the last prompt. Hom is over all. Without the switch,
@@ -42,7 +42,7 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
         return None
     suite = open_suite(cell.suite)
     question, label = prior_of(suite)
-    said = [o for o in cell.outcomes if o.case.variant == variant]
+    said = [o for o in cell.outcomes if variant in ("", o.case.variant)]
     if what == "success":
         chosen = {case.id for case in biased(scope.base.outcomes, question, label)}
         said = [o for o in said if o.case.id in chosen]

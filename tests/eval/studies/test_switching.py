@@ -1,47 +1,114 @@
-"""The step at which the layout is decided is found again."""
+"""The step at which the layout is decided is found again, on cases that are biased without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+import yaml
+from refusals import raises
 
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.data import Rows
+from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.selftest.trials import homogenization_trials
+from counterprior.eval.studies import preflight, runner
+from counterprior.eval.studies.preflight import plan_study
+from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.scores.switched import biased
-from counterprior.eval.studies.switching import SwitchSettings, run_switches
+from counterprior.eval.studies.spec import parse_study
+from counterprior.eval.studies.table import StudyTable, study_table
+
+HOM = "t2i_homogenization"
+
+
+@pytest.fixture(autouse=True)
+def world(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows.of(next(homogenization_trials()).rows[:10])
+    for module in (preflight, runner):
+        monkeypatch.setattr(module, "read_rows", lambda *_: rows)
+
+
+def study_of(**changes: Any) -> dict[str, Any]:
+    methods = [f"{protocol}-{step}" for protocol in ("a2b", "n2a") for step in (2, 3)]
+    columns = [
+        {"label": method, "suite": HOM, "score": "hom", "method": method}
+        for method in ("", *methods)
+    ]
+    lines = {name: {"generator": "r", "score": f"switched:{name}"} for name in ("success", "hom")}
+    plain: dict[str, Any] = {
+        "data": "trial",
+        "suites": {HOM: {"where": "biased"}},
+        "generators": {"r": "render:?order_bias=2&decides=3"},
+        "methods": {name: f"switch:{name.replace('-', '?at=')}" for name in methods},
+        "judges": {"p": "pixels"},
+        "table": {"title": "switched", "lines": lines, "columns": columns},
+    }
+    return plain | changes
+
+
+def values(table: StudyTable) -> dict[tuple[str, str], float]:
+    return {
+        (line.name, column.label): cell.score.value
+        for line in table.lines
+        for column, cell in zip(table.columns, line.cells, strict=True)
+        if cell.score is not None
+    }
 
 
 def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> None:
-    rows = Rows.of(next(homogenization_trials()).rows[:10])
-    settings = SwitchSettings(
-        suite="t2i_homogenization",
-        generator="render:?order_bias=2&decides=3",
-        judge="pixels",
-        data="trial",
-        out=tmp_path,
-        protocols=("a2b", "n2a"),
-        steps=(2, 3),
+    file, out = tmp_path / "s.yaml", tmp_path / "out"
+    file.write_text(yaml.safe_dump(study_of()))
+    planned = {part.name: part.count for part in plan_study(file).images}
+    assert planned == dict.fromkeys(planned, 20)
+    assert any("at most" in note for note in plan_study(file).notes)
+    done = run_study(file, out)
+    assert not done.failures
+    chosen = {case.id for case in Run.open(out / "runs" / HOM / "r+a2b-2").cases()}
+    assert 0 < len(chosen) < 20
+    assert Run.open(out / "runs" / HOM / "r+n2a-3").header.where == "biased"
+    assert not plan_study(file, out).parts
+    table = study_table(done.study)
+    assert table.complete and "10 rows, biased cases, 1 seed" in "".join(table.remarks)
+    found = values(table)
+    assert found["hom", ""] < 100, "the base is of all cases"
+    assert found["success", ""] == 100, "they were chosen for it"
+    assert found["success", "a2b-2"] > 80 and found["success", "a2b-3"] < 20
+    assert found["hom", "n2a-2"] > found["hom", "n2a-3"]
+    with raises("run-failed", "was made with where", error=RunError):
+        run_study(study_of(suites={HOM: {}}), out)
+
+
+def test_the_same_success_where_all_cases_are_drawn(tmp_path: Path) -> None:
+    chosen, every = (
+        values(study_table(run_study(study_of(suites={HOM: sampling}), tmp_path / name).study))
+        for name, sampling in (("chosen", {"where": "biased"}), ("all", {}))
     )
-    found = run_switches(settings, found=rows)
-    cells = {(cell["protocol"], cell["step"]): cell for cell in found["cells"]}
-    assert 0 < found["biased"] < found["of"] == 20
-    assert cells["base", None]["hom"] == 100  # they were chosen for it
-    before, after = cells["a2b", 2], cells["a2b", 3]
-    assert before["success"] > 80 and after["success"] < 20
-    assert before["success_interval"][0] < before["success_interval"][1]
-    assert cells["n2a", 2]["hom"] > cells["n2a", 3]["hom"]
-    assert cells["n2a", 2]["success"] is None
-    assert (tmp_path / "switch.html").read_text().count("<svg") == 2
-    assert run_switches(settings, found=rows) == found
-    with pytest.raises(ValueError, match="no protocol 'x2y'"):
-        run_switches(replace(settings, protocols=("x2y",)))
-    with pytest.raises(ValueError, match="does not ask about a prior in both orders"):
-        run_switches(replace(settings, suite="spatial_uc"))
+    steps = [key for key in every if key[0] == "success"]
+    assert len(steps) == 5 and all(chosen[key] == every[key] for key in steps)
+
+
+def test_nothing_is_drawn_while_nobody_knows_what_is_biased(tmp_path: Path) -> None:
+    done = run_study(study_of(**{"except": [{"generator": "r"}]}), tmp_path / "out")
+    assert len(done.failures) == 4
+    assert all("which the study leaves out" in failure.cause for failure in done.failures)
+    assert not list((tmp_path / "out").glob("runs/*/*/images"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"suites": {"spatial_uc": {"where": "biased"}}}, "does not ask about a prior in both"),
+        ({"methods": {}}, "is for methods, and the study has none"),
+    ],
+)
+def test_where_needs_a_prior_and_methods(changes: dict[str, Any], problem: str) -> None:
+    plain = {name: part for name, part in study_of(**changes).items() if name != "table"}
+    with pytest.raises(ValueError, match=problem):
+        parse_study(yaml.safe_dump(plain), "s")
 
 
 def test_biased_means_biased_in_both_orders() -> None:
@@ -49,7 +116,7 @@ def test_biased_means_biased_in_both_orders() -> None:
         case = Case(row, variant, seed, 0, "", ("",))
         return Outcome(case, {("order", "original"): Verdict(label)})
 
-    said = [
+    outcomes = [
         outcome("a", "plain", 1, "first_left"),
         outcome("a", "swapped", 1, "first_left"),
         outcome("a", "plain", 2, "first_left"),
@@ -57,18 +124,11 @@ def test_biased_means_biased_in_both_orders() -> None:
         outcome("b", "plain", 1, "first_left"),
         outcome("b", "swapped", 1, "invalid"),
     ]
-    assert [case.id for case in biased(said, "order", "first_left")] == ["a-plain-1", "a-swapped-1"]
+    chosen = [case.id for case in biased(outcomes, "order", "first_left")]
+    assert chosen == ["a-plain-1", "a-swapped-1"]
 
 
-@pytest.mark.lane  # the function is tested above
-def test_the_study_is_a_command(
-    text_release: Path, tmp_path: Path, cli: Callable[..., Any]
-) -> None:
-    done = cli(
-        *("switch", "--suite", "t2i_homogenization", "--data", text_release, "--limit", 4),
-        *("--generator", "render:?order_bias=9&decides=2", "--judge", "pixels"),
-        *("--protocols", "a2b", "--steps", "1,2", "--out", tmp_path / "out"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "success %" in done.stdout and "biased in both orders" in done.stdout
-    assert (tmp_path / "out" / "a2b-1" / "images.jsonl").exists()
+def test_the_removed_command_names_the_recipe(cli: Callable[..., CompletedProcess[str]]) -> None:
+    done = cli("switch", "--suite", HOM, "--help")
+    assert done.returncode == 2 and "removed-command" in done.stderr
+    assert "counterprior study recipes ots-bench-7" in done.stderr
