@@ -15,12 +15,13 @@ from typing import Any
 
 from ..core import ALL, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
-from ..engine.run import RunHeader
+from ..engine.run import Run, RunHeader
 from ..results.changes import QualityReport, quality_report_of
 from ..results.leaderboard import leaderboard
 from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
 from ..results.tables import exclusions_text
+from ..store.verdicts import VerdictLog
 from ..suites import SUITES
 from .figures import FIGURES
 from .folder import Study
@@ -173,22 +174,33 @@ class _Table:
 
     @cached_property
     def entries(self) -> dict[tuple[str, str, str], LabeledRun]:
-        """What was judged at all, also in part."""
-        found = {}
-        groups = any(column.group != ALL for column in self.layout.columns)
+        """Everything that was judged, also in part."""
+        logs: dict[str, dict[Key, VerdictLog]] = {}
         for key, status in self.statuses.items():
             run = self.study.run_of(status.cell)
             log = self.study.log_of(status.cell, run) if run else None
-            if run is None or log is None or log.is_empty:
-                continue
-            labels, several = labels_of(self.study.file, status.cell)
-            settings = ScoreSettings(
-                labels=labels, judges=(log.root.name,), partial=True, groups=groups
-            )
-            (judged,) = score_run(run.root, settings, several)
-            by_people = run_labels(run, labels, several)
-            found[key] = LabeledRun(replace(judged, name=status.cell.generator), by_people)
-        return found
+            if log is not None and not log.is_empty:
+                logs.setdefault(status.cell.run, {})[key] = log
+        entries = {key: entry for run in logs.values() for key, entry in self._scored(run).items()}
+        return {key: entries[key] for key in self.statuses if key in entries}
+
+    def _scored(self, logs: Mapping[Key, VerdictLog]) -> dict[Key, LabeledRun]:
+        """The scores of one run, which is read once for all of its judges."""
+        cell = self.statuses[next(iter(logs))].cell
+        labels, several = labels_of(self.study.file, cell)
+        settings = ScoreSettings(
+            labels=labels,
+            judges=tuple(log.root.name for log in logs.values()),
+            partial=True,
+            groups=any(column.group != ALL for column in self.layout.columns),
+        )
+        root = self.study.root / cell.folder
+        judged = {one.log.root: one for one in score_run(root, settings, several)}
+        by_people = run_labels(Run.open(root), labels, several)
+        return {
+            key: LabeledRun(replace(judged[log.root], name=cell.generator), by_people)
+            for key, log in logs.items()
+        }
 
     @cached_property
     def qualities(self) -> dict[tuple[str, str, str], ImageQuality]:

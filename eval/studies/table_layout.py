@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ...errors import UsageError
 from ..results.clips import score_meanings
@@ -108,13 +109,34 @@ class TableLayout(TablePart):
     pooled: bool = False
     """One line a judge, of the images of all generators together."""
     lines: dict[str, LineLayout] = {}
-    """Name -> line, where there is not one for each generator, judge or corpus."""
+    """Name -> line, where there is not one for each generator, judge or corpus. A name with a `*`
+    stands for all of the paper's lines that fit it; each `*` of its generator for the same text."""
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
     figure: Literal["", "pulls", "differences"] = ""
     """What is drawn besides: a bandit's pulls and regret, or people's scores less the judges'."""
     notes: tuple[str, ...] = ()
     """Below every table, e.g. which of its numbers are no repetition of the paper's."""
+
+    @model_validator(mode="after")
+    def _expand_lines(self) -> Self:
+        names = self.paper.lines if self.paper else {}
+        lines: dict[str, LineLayout] = {}
+        for pattern, line in self.lines.items():
+            if "*" not in pattern:
+                lines[pattern] = line
+                continue
+            parts = re.compile("(.+)".join(map(re.escape, pattern.split("*"))))
+            matches = [match for match in map(parts.fullmatch, names) if match]
+            if not matches:
+                raise ValueError(f"lines: {pattern!r} fits no line of the paper")
+            for match in matches:
+                start, *rest = line.generator.split("*")
+                between = zip(match.groups(), rest, strict=False)
+                generator = start + "".join(text + part for text, part in between)
+                lines[match.string] = line.model_copy(update={"generator": generator})
+        object.__setattr__(self, "lines", lines)
+        return self
 
 
 def generic_layout(suites: Sequence[str], scorers: Sequence[str] = ()) -> TableLayout:

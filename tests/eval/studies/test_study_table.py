@@ -282,3 +282,24 @@ def test_texts_of_others_do_not_break_a_format() -> None:
     assert next(csv.DictReader(io.StringIO(format_table(table, "csv"))))["n"] == "7"
     with pytest.raises(UsageError, match="no format 'markdown'"):
         format_table(table, "markdown")
+
+
+def test_a_line_with_a_star_stands_for_those_of_the_paper() -> None:
+    plain: dict[str, Any] = {
+        "title": "t",
+        "columns": [{"suite": UC, "score": "accuracy", "label": "a"}],
+        "lines": {"* after *": {"generator": "start~*~*", "judge": "ann"}, "own": {}},
+        "paper": {
+            "source": "s",
+            "lines": {n: {"values": [1]} for n in ("b after c", "d", "e after f")},
+        },
+    }
+    layout = TableLayout.model_validate(plain)
+    assert {name: line.generator for name, line in layout.lines.items()} == {
+        "b after c": "start~b~c",
+        "e after f": "start~e~f",
+        "own": "",
+    }
+    assert {line.judge for line in layout.lines.values()} == {"ann", ""}
+    with pytest.raises(ValueError, match="'x\\* after' fits no line of the paper"):
+        TableLayout.model_validate(plain | {"lines": {"x* after": {}}})
