@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import UsageError
@@ -125,21 +125,26 @@ class FailingCommand(TyperCommand):
             return super().invoke(ctx)
 
 
+class CommandsOfAllTimes(TyperGroup):
+    """The commands, and an error for those that are gone, which names the replacement."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in REMOVED:
+            with failing():
+                raise UsageError(
+                    f"`counterprior {args[0]}` was removed",
+                    REMOVED[args[0]],
+                    code="removed-command",
+                )
+        return super().resolve_command(ctx, args)
+
+
 def group(commands: Commands, panel: str | None = None, **settings: Any) -> typer.Typer:
     """A group of commands, in a panel of the help where one is named."""
     made = typer.Typer(**settings)
     for name, function in commands.items():
         made.command(name, cls=FailingCommand, rich_help_panel=panel)(with_option_groups(function))
     return made
-
-
-def removed(name: str, instead: str) -> Callable[..., None]:
-    """A command that names its replacement."""
-
-    def command() -> None:
-        raise UsageError(f"`counterprior {name}` was removed", instead, code="removed-command")
-
-    return command
 
 
 def print_version(
@@ -155,6 +160,7 @@ def print_version(
 
 
 app = typer.Typer(
+    cls=CommandsOfAllTimes,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -163,15 +169,6 @@ app = typer.Typer(
 app.callback(invoke_without_command=True)(print_version)
 for panel, commands in PANELS.items():
     app.add_typer(group(commands, panel))
-
-for name, instead in REMOVED.items():
-    app.command(
-        name,
-        cls=FailingCommand,
-        hidden=True,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-        add_help_option=False,
-    )(removed(name, instead))
 
 studying = group(STUDY, help=study.__doc__, no_args_is_help=True)
 app.add_typer(studying, name="study", rich_help_panel="Evaluate")

@@ -215,7 +215,7 @@ class _Session:
     def _do(
         self,
         cells: Sequence[Cell],
-        generators: dict[tuple[str, str], Maker],
+        generators: dict[tuple[str, str], CaseGenerator],
         raters: dict[str, Rater],
     ) -> None:
         """The images of cells and the answers about them, with one model in memory at a time."""

@@ -78,7 +78,7 @@ def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> Non
     assert found["success", ""] == 100, "they were chosen for it"
     assert found["success", "a2b-2"] > 80 and found["success", "a2b-3"] < 20
     assert found["hom", "n2a-2"] > found["hom", "n2a-3"]
-    with raises("run-failed", "was made with where", error=RunError):
+    with raises("another-run", "was made with where", error=RunError):
         run_study(study_of(suites={HOM: {}}), out)
 
 
