@@ -191,7 +191,8 @@ def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
                 record = None
             if not isinstance(record, dict):
                 raise RecordError(
-                    f"{path}:{number}: not a JSON object; restore the file", code="damaged-log"
+                    f"{path}:{number}: not a JSON object: restore the file from a backup",
+                    code="damaged-log",
                 )
             yield (start, len(line)), record
             start += len(line)
@@ -255,7 +256,7 @@ class Lock:
         except OSError:
             os.close(self._file)
             raise InUseError(
-                f"{what} is in use by another process; wait for its end", code="in-use"
+                f"{what} is in use by another process: wait until it ends", code="in-use"
             ) from None
 
     def __enter__(self) -> Lock:

@@ -47,7 +47,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
     among them), or another suffix.
     """
     if not path.is_file():
-        raise RowError(f"{path}: no such file", code="no-such-file")
+        raise RowError(f"{path}: no such file: check the path", code="no-such-file")
     readers = {".jsonl": _json_lines, ".json": _json_list, ".csv": _csv_rows}
     if path.suffix not in readers:
         raise RowError(
@@ -64,7 +64,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
             try:
                 row = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError) as error:
-                torn = "" if line.endswith(b"\n") else "; the last line is half-written: delete it"
+                torn = "" if line.endswith(b"\n") else "; the last line was cut off: delete it"
                 raise RowError(
                     f"{path}:{number}: not JSON ({error}){torn}", code="bad-json"
                 ) from None
@@ -205,7 +205,9 @@ def _first_problem(error: ValidationError) -> tuple[str, str]:
     """The first field that does not fit, with what is wrong, and the code of the error."""
     first = error.errors(include_url=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "row"
-    return f"{field}: {first['msg']}", fault_code(first["type"])
+    empty = first["type"] == "string_too_short" and not first["input"]
+    problem = "is empty: write a value" if empty else first["msg"]
+    return f"{field}: {problem}", fault_code(first["type"])
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

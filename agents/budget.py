@@ -378,9 +378,10 @@ class Budget:
             else ""
         )
         raise BudgetError(
-            f"the next {purpose} may cost {usd:.4f} USD; with {self.log.total - under_way:.4f} USD "
-            f"spent{unsettled} and {under_way:.4f} USD under way, that exceeds the cap of "
-            f"{self.max_usd} USD. Nothing is lost: run again with a higher --max-usd",
+            f"the next {purpose} may cost {usd:.4f} USD, which would exceed the cap of "
+            f"{self.max_usd} USD: {self.log.total - under_way:.4f} USD are spent{unsettled} and "
+            f"{under_way:.4f} USD are under way. Nothing is lost: run the same command again with "
+            f"a higher --max-usd",
             code="over-budget",
         )
 

@@ -126,7 +126,7 @@ class FactTables:
         if part in self._places[name]:
             return self._places[name][part]
         if not self.facts[name].numbers or not re.fullmatch(_NUMBER, part):
-            raise FactError(f"{part!r} is no part of fact {name}", code="unknown-reference")
+            raise FactError(f"{part!r} is not a part of fact {name}", code="unknown-reference")
         return float(part), 0.0
 
     def across(self, name: str, frame: Frame, scope: str, phrase: str) -> float:

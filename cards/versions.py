@@ -40,7 +40,7 @@ class Version:
         """Reads `1.0.0`. Raises UsageError for anything but three plain numbers."""
         if not (found := _NUMBERS.fullmatch(text)):
             raise UsageError(
-                f"version {text!r} is not of the form 1.0.0; drop any `v` or suffix",
+                f"version {text!r} is not of the form 1.0.0: write three numbers and nothing else",
                 code="bad-option",
             )
         return cls(*map(int, found.groups()))

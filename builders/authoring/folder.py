@@ -97,7 +97,7 @@ def refuse(base: Path | None, bank: Path) -> None:
         return
     if not (bank / MARKER).is_file():
         raise BankError(
-            f"{bank}: exists and is no written bank; name an empty folder as --bank",
+            f"{bank}: exists and is not a bank that a run wrote: name an empty folder as --bank",
             code="folder-not-empty",
         )
     listed = json.loads((bank / MARKER).read_text(encoding="utf-8"))["files"]

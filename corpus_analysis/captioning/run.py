@@ -169,7 +169,7 @@ def _images(settings: CaptioningSettings) -> Photographs:
     """Raises UsageError where nobody's captions are asked for, and where boxes are missing."""
     if not settings.captioners and settings.people is None:
         raise UsageError(
-            "whose captions? name a --captioner, or a file of --people's captions",
+            "no captions to score: pass --captioner or --people",
             code="missing-option",
         )
     if settings.boxes is None:

@@ -36,7 +36,7 @@ class FasterRcnn(FileDetector):
         published = detection.FasterRCNN_ResNet50_FPN_V2_Weights.COCO_V1
         if not path.is_file():
             raise DetectorError(
-                f"faster-rcnn: {path} is no file of weights: get {published.url}",
+                f"faster-rcnn: {path} is not a file of weights: get {published.url}",
                 code="no-such-file",
             )
         model = detection.fasterrcnn_resnet50_fpn_v2(weights=None, weights_backbone=None)

@@ -51,7 +51,7 @@ class OpenImagesSsd(FileDetector):
             ) from None
         if not path.is_file():
             raise DetectorError(
-                f"open-images-ssd: {path} is no file of weights", code="no-such-file"
+                f"open-images-ssd: {path} is not a file of weights", code="no-such-file"
             )
         data = path.read_bytes()
         names = data[:_LABELS].decode("utf-8", "replace").split("\n")

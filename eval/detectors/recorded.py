@@ -64,7 +64,9 @@ class RecordedDetector(SingleImageDetector):
         """Raises DetectorError for a missing file, RowError for a bad row or a sample twice."""
         self._path = path
         if not path.is_file():
-            raise DetectorError(f"recorded: {path} is no file of detections", code="no-such-file")
+            raise DetectorError(
+                f"recorded: {path} is not a file of detections", code="no-such-file"
+            )
         if path.suffix == ".jsonl":
             self._samples = _own(path, options.role)
         else:

@@ -37,7 +37,7 @@ class GraphModel:
             self._outputs = [one["name"] for one in graph["signature"]["outputs"].values()]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DetectorError(
-                f"{path} is no graph of TensorFlow.js ({error!r})", code="no-such-file"
+                f"{path} is not a graph of TensorFlow.js ({error!r})", code="no-such-file"
             ) from None
         self._nodes = [node for node in nodes if node["op"] != "Const"]
         if unknown := sorted({node["op"] for node in self._nodes} - {"Placeholder", *OPERATIONS}):

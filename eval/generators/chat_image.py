@@ -175,7 +175,7 @@ def _open(url: str) -> Image:
         return decode_image("".join(match[1].split()))
     if url.startswith("data:"):
         raise GeneratorError(
-            f"the answer's image is no base64 image: {url[:40]!r}...", code="bad-answer"
+            f"the answer's image is not in base64: {url[:40]!r}...", code="bad-answer"
         )
     return fetch_image(url)
 

@@ -80,7 +80,10 @@ class CommandGenerator:
                 f"command: write {{{sorted(missing)[0]}}} where it belongs", code="bad-spec"
             )
         if shutil.which(self._words[0]) is None:
-            raise UsageError(f"command: {self._words[0]!r} is no program", code="no-such-file")
+            raise UsageError(
+                f"command: no program {self._words[0]!r}: install it or give its path",
+                code="no-such-file",
+            )
         self._worker = WorkerProgram(self._words, self._timeout) if options.worker else None
 
     @classmethod

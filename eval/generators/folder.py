@@ -71,7 +71,7 @@ class ImageFolder:
         Raises UsageError for a folder that isn't there or a template with unknown fields.
         """
         if not root.is_dir():
-            raise UsageError(f"folder: {root} is no folder", code="no-such-file")
+            raise UsageError(f"folder: {root} is not a folder", code="no-such-file")
         try:
             named = {n for _, n, _, _ in Formatter().parse(template) if n is not None}
         except ValueError as error:
@@ -199,7 +199,7 @@ class LaidOutFolder(ImageFolder):
         elif options.revision is not None:
             raise UsageError(f"folder: {root} is a folder and has no revision", code="no-revision")
         if not root.is_dir():
-            raise UsageError(f"folder: {root} is no folder", code="no-such-file")
+            raise UsageError(f"folder: {root} is not a folder", code="no-such-file")
         if options.prompts is not None and not options.prompts.exists():
             raise UsageError(f"folder: {options.prompts}: no such file", code="no-such-file")
         source = LayoutSource(root, options.prompts, options.grid, options.model)
@@ -284,7 +284,8 @@ def _downloaded(repo: str, revision: str | None) -> tuple[Path, str]:
     except (OSError, ValueError) as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UsageError(
-            f"folder: {repo} is no folder, and not readable on the Hub: {said}", code="no-such-file"
+            f"folder: {repo} is neither a folder nor readable on the Hub: {said}",
+            code="no-such-file",
         ) from None
     return Path(path), Path(path).name
 

@@ -188,7 +188,7 @@ def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image 
     path = answer["output"]
     if not isinstance(path, str):
         raise GeneratorError(
-            f"the worker's output is no path but {json.dumps(path)[:SHOWN]}", code="bad-answer"
+            f"the worker's output must be a path, not {json.dumps(path)[:SHOWN]}", code="bad-answer"
         )
     try:
         return open_made(Path(path) if path else output)

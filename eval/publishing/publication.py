@@ -408,7 +408,7 @@ def _downloaded(where: str, generator: str) -> tuple[Path, Publication, list[str
         snapshot_download(repo, allow_patterns=wanted or [PUBLICATION], **given)
     except RemoteEntryNotFoundError:
         raise ReleaseError(
-            f"{where} has no {PUBLICATION}: it is no publication", code="not-a-publication"
+            f"{where} is not a publication: it has no {PUBLICATION}", code="not-a-publication"
         ) from None
     except (OSError, HfHubHTTPError) as error:
         line = next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -87,7 +87,9 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
                 continue
             if not math.isfinite(score):
                 raise RowError(
-                    f"{path}:{number}: {name}: {score} is no score; write null", code="not-a-number"
+                    f"{path}:{number}: {name}: {score} is not a score: write null "
+                    f"where there is none",
+                    code="not-a-number",
                 )
             scores.setdefault(name, {})[sample] = score
     if not scores:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import raises
 
 from counterprior.agents import batch as batches
 from counterprior.agents.backends import open_backend
@@ -255,14 +256,14 @@ def test_a_batch_that_passes_the_cap_is_not_sent(
 ) -> None:
     with Ledger(tmp_path / "l.jsonl") as ledger:
         caller = server.caller(protocol, ledger, "0.001")
-        with pytest.raises(BudgetError):
+        with raises("over-budget", error=BudgetError):
             caller.call_many(CALLS)
     assert not server.sent
 
 
 def test_a_failed_batch_ends_the_run(server: BatchServer, tmp_path: Path) -> None:
     server.fail = "failed"
-    with Ledger(tmp_path / "l.jsonl") as ledger, pytest.raises(BackendError, match="b1 failed"):
+    with Ledger(tmp_path / "l.jsonl") as ledger, raises("batch-failed", "b1", error=BackendError):
         server.caller("openai", ledger).call_many(CALLS)
     server.fail = ""
     with Ledger(tmp_path / "l.jsonl") as ledger:
@@ -274,7 +275,7 @@ def test_a_backend_without_batches_says_so(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text("[]")
     calls = CallSettings(batch=True)
     settings = SessionSettings(tmp_path / "l.jsonl", f"scripted:{tmp_path / 's.json'}", calls=calls)
-    with open_session(settings) as session, pytest.raises(ValueError, match="leave out --batch"):
+    with open_session(settings) as session, raises("unsupported", "--batch"):
         session.author()
     with open_session(replace(settings, replay=True)) as session:
         session.recorded({"kind": "scripted", "model": "s"})
@@ -286,6 +287,6 @@ def test_a_batch_that_may_have_arrived_is_not_sent_twice(
     server.fail = "refuse"
     with (
         Ledger(tmp_path / "l.jsonl") as ledger,
-        pytest.raises(BackendError, match="may not have arrived"),
+        raises("server-unreachable", error=BackendError),
     ):
         server.caller("anthropic", ledger).call_many(CALLS)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import raises
 
 from counterprior.agents.budget import (
     Budget,
@@ -46,7 +47,7 @@ def test_ones_own_price_comes_first() -> None:
 def test_an_unpriced_model_is_refused_under_a_cap_only() -> None:
     unknown = {**OWN, "model": "unknown"}
     assert Budget(TABLE).reserve(unknown, ASK).usd == 0
-    with pytest.raises(UnpricedError, match="openai:unknown"):
+    with raises("no-price", "openai:unknown", error=UnpricedError):
         Budget(TABLE, Decimal(100)).reserve(unknown, ASK)
 
 
@@ -62,10 +63,10 @@ def test_what_is_reserved_bounds_what_is_under_way() -> None:
     budget = Budget(TABLE, worst * 2)
     first = budget.reserve(OWN, ASK)
     second = budget.reserve(OWN, ASK)
-    with pytest.raises(BudgetError, match="--max-usd"):
+    with raises("over-budget", "--max-usd", error=BudgetError):
         budget.reserve(OWN, ASK)
     budget.settle([first], "l", Charge(Decimal("0.000001")))
-    with pytest.raises(BudgetError):
+    with raises("over-budget", error=BudgetError):
         budget.reserve(OWN, ASK)
     budget.release([second])
     budget.reserve(OWN, ASK)
@@ -124,7 +125,7 @@ def test_one_cap_covers_ledgers_and_images_and_counts_each_once() -> None:
         budget.restore("images", [recorded("0.5"), recorded("0.25")])
     assert budget.spent == Decimal("6.75")
     budget.hold(Charge(Decimal("3.25")), "image")
-    with pytest.raises(BudgetError, match=r"6\.7500 USD spent and 3\.2500 USD under way"):
+    with raises("over-budget", "6.7500", "3.2500", error=BudgetError):
         budget.reserve(OWN, ASK)
 
 
@@ -132,7 +133,7 @@ def test_a_source_that_fails_to_restore_counts_nothing() -> None:
     budget = Budget(TABLE, Decimal(10))
     unpriced = recorded(None, {**OWN, "model": "unknown"})
     for _ in range(2):
-        with pytest.raises(UnpricedError, match="openai:unknown"):
+        with raises("no-price", "openai:unknown", error=UnpricedError):
             budget.restore("a", [recorded("2"), unpriced])
     assert budget.spent == 0
 
@@ -186,18 +187,18 @@ def test_a_price_table_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("- 1", "maps kind:model"),
-        ("openai:m: 3", "openai:m: give exactly"),
-        ("openai:m: {input: 1}", "openai:m: give exactly"),
-        ("openai:m: {input: 1, output: dear}", "openai:m, output: 'dear'"),
-        ("openai:m: {input: -1, output: 1}", "openai:m, input: must be 0"),
-        ("openai:m: {input: .inf, output: 1}", "openai:m, input: must be 0"),
-        ("openai-image:m: {picture: 1, edit: 1}", "openai-image:m: give exactly `image`"),
-        ("{", "no price table"),
+        ("- 1", ("bad-format", "kind:model")),
+        ("openai:m: 3", ("missing-field", "openai:m")),
+        ("openai:m: {input: 1}", ("missing-field", "openai:m")),
+        ("openai:m: {input: 1, output: dear}", ("not-a-number", "openai:m", "output", "dear")),
+        ("openai:m: {input: -1, output: 1}", ("out-of-range", "openai:m", "input")),
+        ("openai:m: {input: .inf, output: 1}", ("out-of-range", "openai:m", "input")),
+        ("openai-image:m: {picture: 1, edit: 1}", ("missing-field", "openai-image:m")),
+        ("{", ("bad-format", "YAML")),
     ],
 )
-def test_a_wrong_price_table_is_named(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_wrong_price_table_is_named(tmp_path: Path, text: str, reason: tuple[str, ...]) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text(text)
-    with pytest.raises(ValueError, match=reason):
+    with raises(*reason):
         PriceTable.read(path)

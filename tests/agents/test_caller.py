@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from refusals import raises
 
 from counterprior.agents.backends.replay import ReplayBackend
 from counterprior.agents.backends.scripted import ScriptedBackend
@@ -157,7 +158,7 @@ def test_an_outage_stops_the_run_and_keeps_what_is_paid(caller: Make, tmp_path: 
 
     calls = [Call(f"c{n}", ask(str(n)), number) for n in range(200)]
     used = caller(tmp_path, script, max_usd=10_000)
-    with pytest.raises(BackendError, match="gone"):
+    with raises("run-failed", error=BackendError):
         used.call_many(calls)
     assert 8 <= len(used.ledger) < 60
     used.ledger.close()
@@ -182,13 +183,13 @@ def test_an_outage_may_be_an_answer_that_the_ledger_forgets(caller: Make, tmp_pa
 def test_the_cap_stops_before_the_call(caller: Make, tmp_path: Path) -> None:
     script = Counted(lambda request: Completion("ok", "1", Usage(1, 10), {}))
     used = caller(tmp_path, script, max_usd=35)
-    with pytest.raises(BudgetError):
+    with raises("over-budget", error=BudgetError):
         used.call_many([Call(f"c{n}", ask(), number) for n in range(9)])
     assert len(script.asked) == 3 and used.budget.spent == 30
     used.ledger.close()
     # A resumed run counts what was paid before.
     again = caller(tmp_path, script, max_usd=35)
-    with pytest.raises(BudgetError):
+    with raises("over-budget", error=BudgetError):
         again.call("new", ask(), number)
     assert len(script.asked) == 3
 
@@ -201,7 +202,7 @@ def test_a_call_that_was_not_made_frees_its_reservation(caller: Make, tmp_path: 
 
     used = caller(tmp_path, script, max_usd=10)  # one call's worst case
     for _ in range(3):
-        with pytest.raises(BackendError):
+        with raises("run-failed", error=BackendError):
             used.call("a", ask("gone"), number)
     assert used.call("b", ask(), number).value == 1
 
@@ -211,10 +212,10 @@ def test_lost_attempts_of_a_failed_call_are_paid(caller: Make, tmp_path: Path) -
         raise BackendError("gave up", lost_attempts=2)
 
     used = caller(tmp_path, script, max_usd=25)  # a call's worst case is 10
-    with pytest.raises(BackendError):
+    with raises("run-failed", error=BackendError):
         used.call("a", ask(), number)
     assert used.budget.spent == used.budget.spending.usd == 20
-    with pytest.raises(BudgetError):
+    with raises("over-budget", error=BudgetError):
         used.call("b", ask(), number)
 
 
@@ -257,7 +258,7 @@ def test_a_replay_asks_nobody(caller: Make, tmp_path: Path) -> None:
         replay = Caller(ReplayBackend.of(ledger), ledger, Budget(PRICES))
         assert replay.author == "scripted:s"
         assert replay.call("a", ask(), number).value == 7
-        with pytest.raises(BackendError, match="a replay makes none"):
+        with raises("not-recorded", "scout", error=BackendError):
             replay.call("b", ask(), number)
 
 
@@ -280,7 +281,7 @@ def test_a_stream_takes_calls_as_it_needs_them(caller: Make, tmp_path: Path) -> 
 def test_an_error_in_a_stream_stops_new_calls(caller: Make, tmp_path: Path) -> None:
     script = Counted(lambda r: "1" if int(str(r.user[0])) < 20 else _gone())
     used = caller(tmp_path, script, settings=CallSettings(concurrency=2))
-    with pytest.raises(BackendError):
+    with raises("run-failed", error=BackendError):
         list(used.stream((n, Call(f"c{n}", ask(str(n)), number)) for n in range(10_000)))
     assert len(used.ledger) + 2 >= 20 and len(script.asked) <= 26
 
@@ -300,13 +301,16 @@ def test_a_session_counts_what_its_ledger_has_cost(tmp_path: Path) -> None:
         session.author().call("a", ask(), number)
         assert session.budget.spent == 1
         assert [(a.role, a.calls, a.usd) for a in session.accounts()] == [("scout", 1, 1)]
-    with open_session(replace(settings, max_usd=10.5)) as session, pytest.raises(BudgetError):
+    with (
+        open_session(replace(settings, max_usd=10.5)) as session,
+        raises("over-budget", error=BudgetError),
+    ):
         session.author().call("b", ask(), number)
     with open_session(settings) as session:
         session.author().call("b", ask(), number)
         assert session.budget.spent == 2
     with (
-        pytest.raises(ValueError, match="name a --backend"),
+        raises("missing-option", "--backend"),
         open_session(SessionSettings(tmp_path / "l.jsonl")),
     ):
         pass

@@ -11,6 +11,7 @@ import datasets
 import pytest
 import yaml
 from PIL import Image
+from refusals import raises
 
 import counterprior
 from counterprior.agents.session import SessionSettings
@@ -190,7 +191,7 @@ def test_a_bank_without_images_leaves_no_trace(
     unnamed = built(DEFAULT_BANK, tmp_path / "unnamed")
     assert unnamed == built(DEFAULT_BANK, tmp_path / "named", "spatial_uc")
     assert not any(b"consistency" in data for data in unnamed.values())
-    with pytest.raises(BankError, match="holds nothing for consistency"):
+    with raises("empty-bank", error=BankError):
         building.build(BuildSettings(("consistency",)))
 
 
@@ -210,7 +211,7 @@ def test_another_suite_must_not_be_empty(tmp_path: Path) -> None:
     bank = tmp_path / "bank"
     shutil.copytree(DEFAULT_BANK, bank)
     (bank / "attributes.yaml").write_text("[]\n")
-    with pytest.raises(BankError, match="holds nothing for attribute_decoupling"):
+    with raises("empty-bank", "attribute_decoupling", error=BankError):
         building.build(BuildSettings(("spatial_uc", "attribute_decoupling"), bank))
 
 

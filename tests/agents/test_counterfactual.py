@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from refusals import raises
 
 from counterprior.agents import session as sessions
 from counterprior.agents.backends.scripted import ScriptedBackend
@@ -382,7 +383,7 @@ def test_too_many_factual_variants_are_dropped(write: Any) -> None:
 
 
 def test_a_law_file_is_checked(write: Any) -> None:
-    with pytest.raises(BankError, match=r"lab\.yaml, entry 1.*altered"):
+    with raises("bad-entry", "lab.yaml", "entry 1", error=BankError):
         write(laws=[{k: v for k, v in LAWS[0].items() if k != "altered"}])
-    with pytest.raises(BankError, match="is used twice"):
+    with raises("duplicate-id", "id", "lab-law-0", error=BankError):
         write(laws=[LAWS[0], LAWS[0]])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import raises
 
 from counterprior.agents.chat import ChatRequest, Completion, ImagePart, JsonSchema, Usage
 from counterprior.agents.ledger import DriftError, Ledger, LedgerError
@@ -47,7 +48,7 @@ def test_drift_is_an_error_that_shows_what_changed(
 ) -> None:
     with Ledger(tmp_path / "ledger.jsonl") as ledger:
         ledger.append("r1/scout", WHO, ASK, DONE, None)
-        with pytest.raises(DriftError) as caught:
+        with raises("changed-call", error=DriftError) as caught:
             ledger.find("r1/scout", identity, request_)
     assert shown in str(caught.value) and "r1/scout" in str(caught.value)
 
@@ -76,7 +77,7 @@ def test_a_replay_leaves_the_file_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     with Ledger(path, read_only=True) as ledger:
         assert ledger.find("a", WHO, ASK) is not None
-        with pytest.raises(LedgerError, match="opened for replay"):
+        with raises("not-recorded", error=LedgerError):
             ledger.append("b", WHO, ASK, DONE, None)
     assert path.read_bytes() == before
 
@@ -87,7 +88,7 @@ def test_damage_before_the_end_is_named_by_its_line(tmp_path: Path, line: str) -
     with Ledger(path) as ledger:
         ledger.append("a", WHO, ASK, DONE, None)
     path.write_text(line + "\n" + path.read_text())
-    with pytest.raises(LedgerError, match=":1: not a"):
+    with raises("damaged-log", ":1:", error=LedgerError):
         Ledger(path)
 
 
@@ -95,16 +96,16 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with Ledger(path) as ledger:
         ledger.append("a", WHO, ASK, DONE, None)
-        with pytest.raises(LedgerError, match="recorded already"):
+        with raises("duplicate-id", error=LedgerError):
             ledger.append("a", WHO, ASK, DONE, None)
     path.write_text(path.read_text() * 2)
-    with pytest.raises(LedgerError, match=r"call a is recorded twice"):
+    with raises("duplicate-id", "call a", error=LedgerError):
         Ledger(path)
 
 
 def test_two_processes_cant_share_it(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Ledger(path), pytest.raises(InUseError, match="in use"):
+    with Ledger(path), raises("in-use", error=InUseError):
         Ledger(path)
     with Ledger(path):
         pass

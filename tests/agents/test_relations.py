@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import raises
 
 from counterprior.agents import session as sessions
 from counterprior.agents.backends.scripted import ScriptedBackend
@@ -97,5 +98,5 @@ def test_both_readings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     lines: list[Any] = [json.loads(x) for x in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["by_model"] is None for line in lines] == [False, False, True]
     assert lines[2]["problem"].startswith("invalid")
-    with pytest.raises(ValueError, match="no file of prompts"):
+    with raises("no-such-file"):
         extract_file(settings, tmp_path / "none.txt", tmp_path / "o", lambda *_: None)

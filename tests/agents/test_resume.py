@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import raises
 
 from counterprior.agents.constrained.rounds import LoopSettings
 from counterprior.agents.ledger import DriftError, Ledger
@@ -136,7 +137,7 @@ def test_a_changed_prompt_file_is_shown(
         target.write_text(source.read_text().replace("the largest first", "the smallest first"))
     monkeypatch.setattr(roles, "PROMPTS", prompts)
     monkeypatch.delitem(loop.SCOUT.__dict__, "system")
-    with pytest.raises(DriftError) as caught:
+    with raises("changed-call", error=DriftError) as caught:
         run(stage, small_bank, tmp_path)
     monkeypatch.delitem(loop.SCOUT.__dict__, "system")
     shown = str(caught.value)
@@ -150,5 +151,5 @@ def test_other_settings_with_an_old_ledger_are_an_error(
 ) -> None:
     run(stage, small_bank, tmp_path)
     session = SessionSettings(tmp_path / "ledger.jsonl", stage.spec("openai"))
-    with pytest.raises(DriftError, match='"target": 500'):
+    with raises("changed-call", '"target": 500', error=DriftError):
         author_constrained(session, LoopSettings(target=500), small_bank, tmp_path / "bank")

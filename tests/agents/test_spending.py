@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from refusals import raises
 
 from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
 from counterprior.agents.chat import ChatRequest, Completion, Usage
@@ -34,7 +35,7 @@ def test_nothing_is_made_before_something_is_spent(tmp_path: Path) -> None:
 def test_two_budgets_of_one_run_see_each_others_money(tmp_path: Path) -> None:
     first, second = budget(tmp_path), budget(tmp_path)
     hold = first.hold(Charge(Decimal(6)), "image")
-    with pytest.raises(BudgetError, match=r"with 6\.0000 USD spent and 0\.0000 USD under way"):
+    with raises("over-budget", "6.0000", "0.0000", error=BudgetError):
         second.hold(Charge(Decimal(5)), "image")
     first.settle([hold], "images", Charge(Decimal(2)))
     second.hold(Charge(Decimal(5)), "image")
@@ -98,7 +99,7 @@ def test_an_attempt_without_an_outcome_counts_in_every_later_run(tmp_path: Path)
     for _ in range(2):
         again = budget(tmp_path)
         assert again.spent == 4
-        with pytest.raises(BudgetError):
+        with raises("over-budget", error=BudgetError):
             again.hold(Charge(Decimal("6.01")), "image")
 
 
@@ -132,7 +133,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
     budget(tmp_path).hold(ONE, "image")
     log = tmp_path / "ledgers" / "spending.jsonl"
     log.write_bytes(log.read_bytes() + line + b"\n")
-    with pytest.raises(DataError, match=r"spending\.jsonl:2: not a line of spending"):
+    with raises("damaged-log", ":2:", "spending.jsonl", error=DataError):
         budget(tmp_path).hold(ONE, "image")
 
 
@@ -173,7 +174,7 @@ def test_an_unpriced_attempt_counts_when_there_is_a_price(tmp_path: Path) -> Non
     free.settle([done], "l", Charge(None, WHO, Usage(5, 3)))
     assert free.spent == 0
     assert budget(tmp_path).spent == 10
-    with pytest.raises(BudgetError, match="no price is known for openai:m"):
+    with raises("no-price", "openai:m", error=BudgetError):
         budget(tmp_path, 10, PriceTable({})).hold(ONE, "image")
 
 
@@ -181,7 +182,7 @@ def test_a_person_settles_what_is_open(tmp_path: Path) -> None:
     dead = budget(tmp_path)
     for call in ("a", "b"):
         dead.hold(Charge(Decimal(2)), "call", "l", call=call)
-    with pytest.raises(InUseError, match="in use by another process"):
+    with raises("in-use", error=InUseError):
         settle(tmp_path)
     dead.log.finish()
     found = settle(tmp_path)
@@ -197,7 +198,7 @@ def test_a_person_settles_what_is_open(tmp_path: Path) -> None:
 
 
 def settle_fails(path: Path) -> bool:
-    with pytest.raises(InUseError):
+    with raises("in-use", error=InUseError):
         settle(path)
     return True
 
@@ -215,7 +216,7 @@ def test_shards_have_ledgers_of_their_own_and_read_all(tmp_path: Path) -> None:
     for shard in (None, (1, 2), (3, 3)):
         ledger = Cost().plan(tmp_path, shard).ledger("judge")
         assert all(ledger.find(f"call-{n}", WHO, ask) for n in (0, 1)) and "call-1" in ledger
-        with pytest.raises(LedgerError, match="another specification"):
+        with raises("changed-call", "another specification", error=LedgerError):
             ledger.find("call-1", WHO, ChatRequest("judge", "other", ("u",), 5))
         ledger.close()
     assert Cost().plan(tmp_path).budget.spent == 2

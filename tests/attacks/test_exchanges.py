@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import trip_doubles
 from PIL import Image
+from refusals import raises
 from scored import cases, image_run, judged_as
 
 from counterprior.errors import DataError
@@ -245,13 +246,13 @@ def test_a_replaced_image_is_neither_scored_nor_judged(how: str, tmp_path: Path)
         def score(self, pairs: Any) -> list[float]:
             return [image.getpixel((0, 0))[0] for _, image in pairs]
 
-    with pytest.raises(RunError, match="1 images were replaced since they were judged"):
+    with raises("incomplete-run", "1", error=RunError):
         score_run(root, ScoreSettings())
     (judged,) = score_run(root, ScoreSettings(partial=True))
     assert [o.image for o in judged.outcomes] == ["missing", "made", "made"]
-    with pytest.raises(RunError, match="1 images were replaced since they were made"):
+    with raises("changed-file", "1", error=RunError):
         score_images(root, [Scorer()])
-    with pytest.raises(ImageError, match="not the recorded one any more"):
+    with raises("changed-file", error=ImageError):
         shown_frames(root, Run.open(root).images()[asked[0].id], FrameChoice(USUAL))
     os.utime(root / "images.jsonl")  # as if it was replaced while others were made
     ((log, tally),) = score_images(root, [Scorer()])
@@ -292,7 +293,7 @@ def test_verdicts_of_another_judge_are_not_his(file: str, tmp_path: Path) -> Non
     first, second = sorted(root.glob(f"verdicts/*/{file}"))
     exchanged(first, second)
     for log in Run.open(root).judges():
-        with pytest.raises(DataError, match=r"verdicts\.jsonl:1: made by '\w{8}', and this folder"):
+        with raises("another-run", ":1:", "verdicts.jsonl:1", "by '", error=DataError):
             list(log)
 
 
@@ -315,7 +316,7 @@ def test_scores_captions_and_features_of_others_are_not_theirs(tmp_path: Path) -
     for log in logs:
         log.add(PairToScore("c", "p", "i"), ScoredPair(1.0))
     exchanged(*(log.root / "scores.jsonl" for log in logs))
-    with pytest.raises(DataError, match=r"scores\.jsonl:1: made by"):
+    with raises("another-run", ":1:", "scores.jsonl:1", error=DataError):
         len(ScoreLog.open(logs[0].root).answers)
 
     tellers = [as_captioner(lambda image, text: "a cat", identity=name) for name in "ab"]
@@ -325,7 +326,7 @@ def test_scores_captions_and_features_of_others_are_not_theirs(tmp_path: Path) -
         list(captions.ask([("k", CaptionRequest("i", "Say.", None))]))
         folders.append(captions.root)
     exchanged(*(folder / "captions.jsonl" for folder in folders))
-    with pytest.raises(DataError, match=r"captions\.jsonl:1: made by"):
+    with raises("another-run", ":1:", "captions.jsonl:1", error=DataError):
         CaptionLog(tmp_path, tellers[0])
 
 

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from refusals import raises
 from releases import small_release
 
 from counterprior.agents.chat import ChatRequest, Completion, Usage
@@ -128,7 +129,7 @@ def test_check_never_writes_over_what_it_reads(name: str, linked: bool, tmp_path
     if linked:
         given = tmp_path / "link.jsonl"
         given.symlink_to(detections)
-    with pytest.raises(UsageError, match="choose another --out"):
+    with raises("would-overwrite", "--out", error=UsageError):
         run_check(given, None, out)
     assert detections.read_text() == '{"precious": 1}\n'
 
@@ -177,13 +178,13 @@ def test_a_pipe_in_place_of_a_table_is_not_waited_for(release_copy: Path) -> Non
     (table, *_) = sorted(release_copy.rglob("*.parquet"))
     table.unlink()
     os.mkfifo(table)
-    with pytest.raises(ReleaseError, match="no regular file"):
+    with raises("not-a-file", error=ReleaseError):
         list(iter_records(release_copy, table.parent.name))
-    with pytest.raises(ReleaseError, match="no regular file"):
+    with raises("not-a-file", error=ReleaseError):
         validate(release_copy, lambda *_: [])
     (release_copy / "manifest.json").unlink()
     os.mkfifo(release_copy / "manifest.json")
-    with pytest.raises(ReleaseError, match="no regular file"):
+    with raises("not-a-file", error=ReleaseError):
         verify_release(VerifySettings(str(release_copy)), lambda *_: [])  # type: ignore[arg-type, return-value]
 
 

@@ -13,6 +13,7 @@ import pytest
 from judged import judged_run
 from PIL import Image
 from published import KEY, published_run
+from refusals import raises
 
 from counterprior.errors import DataError
 from counterprior.eval.core import Case, Outcome, Verdict
@@ -82,7 +83,7 @@ def test_a_report_writes_nothing_outside_its_site(run: Path, tmp_path: Path, cli
 @pytest.mark.parametrize("file", ["../x.png", "/etc/x.png", "images/../../x.png", "a\0.png", ".."])
 def test_a_file_without_a_stamp_lies_in_the_run(file: str, run: Path) -> None:
     edit(run, "images.jsonl", lambda record: record | {"file": file})
-    with pytest.raises(DataError, match=r"images\.jsonl:1: file: .* lies outside the run"):
+    with raises("outside-folder", ":1: file", "images.jsonl:1", error=DataError):
         list(Run.open(run).results.every())
 
 
@@ -101,7 +102,7 @@ def test_a_file_without_a_stamp_lies_in_the_run(file: str, run: Path) -> None:
 )
 def test_a_case_lies_in_the_run(change: dict[str, str], run: Path) -> None:
     edit(run, "cases.jsonl", lambda record: record | change)
-    with pytest.raises(DataError, match=r"cases\.jsonl: .* would lie outside the run"):
+    with raises("outside-folder", "cases.jsonl", error=DataError):
         list(Run.open(run).cases())
 
 
@@ -111,7 +112,7 @@ def test_a_link_leads_out_of_no_run(run: Path, tmp_path: Path) -> None:
     for path in (run / "images").iterdir():
         path.unlink()
         path.symlink_to(secret)
-    with pytest.raises(DataError, match="leads out of the run"):
+    with raises("outside-folder", error=DataError):
         make_thumbnails(read_runs([run]), tmp_path / "site", lambda *_: None)
     assert not (tmp_path / "site").exists()
 

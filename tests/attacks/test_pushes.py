@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from loopback_hub import TOKEN, LoopbackHub
 from pushing import REPO, at, online, push
+from refusals import raises
 from releases import small_release
 
 from counterprior.cards.errors import HubError
@@ -35,7 +36,7 @@ def test_a_refusal_is_one_line_with_its_remedy(
 ) -> None:
     with online(), LoopbackHub(tmp_path / "hub") as hub:
         hub.fail(*STEPS[step], status=status, times=10**9)
-        with pytest.raises(HubError, match=r"^hub-refuses: ") as error:
+        with raises("hub-refuses", error=HubError) as error:
             push(built, at(hub.url, "1.0.0"))
         told = str(error.value)
         assert "\n" not in told and TOKEN not in told and "signature=" not in told
@@ -47,6 +48,6 @@ def test_a_token_that_the_hub_echoes_is_not_printed(built: Path, tmp_path: Path)
     bad = Path(shutil.copytree(built, tmp_path / "bad"))
     with online(), LoopbackHub(tmp_path / "hub") as hub:
         hub.fail("POST", "/validate-yaml$", status=400, message=f"not {TOKEN}\nin a card")
-        with pytest.raises(HubError, match=r"^hub-refuses: ") as error:
+        with raises("hub-refuses", error=HubError) as error:
             push(bad, at(hub.url, "1.0.0"))
         assert TOKEN not in str(error.value) and "\n" not in str(error.value)

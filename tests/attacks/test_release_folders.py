@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from published import CC, publish, published_run
+from refusals import raises
 from releases import RULES, small_release
 
 from counterprior.cards.validate import validate
 from counterprior.cards.write import staged
-from counterprior.errors import CounterpriorError, DataError, InUseError
+from counterprior.errors import DataError, InUseError
 from counterprior.eval.engine.run import RunError
 from counterprior.release import ReleaseError, foreign_files, verify
 from counterprior.storage import Lock, folder_lock, whole_folder
@@ -146,7 +147,7 @@ def test_a_release_folder_with_something_else_in_it_is_kept(
     out = Path(shutil.copytree(built, tmp_path / "release"))
     STRANGERS[what](out)
     before = {path: path.lstat().st_ino for path in out.rglob("*")}
-    with pytest.raises(ReleaseError, match="choose another --out"), staged(out):
+    with raises("folder-not-empty", "--out", error=ReleaseError), staged(out):
         raise AssertionError("it would be replaced")
     assert {path: path.lstat().st_ino for path in out.rglob("*")} == before
 
@@ -155,11 +156,11 @@ def test_a_browser_extension_is_no_release(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"manifest_version": 3, "name": "x"}')
     (tmp_path / "checksums.json").write_text('{"files": {"manifest.json": {"sha256": "0"}}}')
     (tmp_path / "worker.js").write_text("mine")
-    with pytest.raises(ReleaseError, match="not a release"), staged(tmp_path):
+    with raises("folder-not-empty", error=ReleaseError), staged(tmp_path):
         raise AssertionError("it would be replaced")
     for text in ("[]", '{"files": {"manifest.json": 1}}', '{"files": 3}', "\0"):
         (tmp_path / "checksums.json").write_text(text)
-        with pytest.raises(ReleaseError, match="not a release"), staged(tmp_path):
+        with raises("folder-not-empty", error=ReleaseError), staged(tmp_path):
             raise AssertionError("it would be replaced")
 
 
@@ -167,7 +168,7 @@ def test_a_publication_folder_with_something_else_in_it_is_kept(tmp_path: Path) 
     run = published_run(tmp_path / "run", "t2i_homogenization", "g")
     publish(run, tmp_path / "p")
     (tmp_path / "p" / "thesis.tex").write_text("years of work")
-    with pytest.raises(RunError, match=r"also holds thesis\.tex"):
+    with raises("folder-not-empty", "thesis.tex", error=RunError):
         publish(run, tmp_path / "p", CC)
     assert (tmp_path / "p" / "thesis.tex").read_text() == "years of work"
 
@@ -176,7 +177,7 @@ def test_a_release_behind_a_link_is_replaced_where_it_lies(built: Path, tmp_path
     out, link = tmp_path / "disk" / "release", tmp_path / "link"
     build(out, "old")
     link.symlink_to(out)
-    with folder_lock(out), pytest.raises(InUseError):  # one lock, whatever the name
+    with folder_lock(out), raises("in-use", error=InUseError):  # one lock, whatever the name
         build(link, "new")
     build(link, "new")
     assert link.is_symlink() and content(out) == ["new"] * 2
@@ -186,14 +187,14 @@ def test_a_release_behind_a_link_is_replaced_where_it_lies(built: Path, tmp_path
 def test_a_lock_is_never_opened_through_a_link(tmp_path: Path) -> None:
     target = tmp_path / "precious"
     (tmp_path / ".release.lock").symlink_to(target)
-    with pytest.raises(DataError, match=r"\.release\.lock is a link and no lock: remove it"):
+    with raises("not-a-file", ".release.lock", error=DataError):
         folder_lock(tmp_path / "release")
     assert not target.exists()
 
 
 def test_a_lock_excludes_in_a_tight_loop(tmp_path: Path) -> None:
     for _ in range(200):
-        with Lock(tmp_path / "lock", "it"), pytest.raises(InUseError):
+        with Lock(tmp_path / "lock", "it"), raises("in-use", error=InUseError):
             Lock(tmp_path / "lock", "it")
 
 
@@ -212,6 +213,6 @@ def test_files_that_the_hub_or_a_reader_takes_for_others_are_rejected(
 
 
 def test_every_refusal_is_one_line(built: Path) -> None:
-    with pytest.raises(CounterpriorError) as error, staged(built / "manifest.json"):
+    with raises("folder-not-empty") as error, staged(built / "manifest.json"):
         raise AssertionError("a file is no folder")
     assert "\n" not in str(error.value)

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import raises
 
 import counterprior
 from counterprior.builders.build import BuildSettings, build, row_checks
@@ -450,7 +451,7 @@ def test_folders_that_are_no_parts_are_refused(damaged: tuple[Path, Path]) -> No
         problems(private, public)
     restate(public, lambda facts: facts.update(holdout=None))
     for folders in ((public, private), (private, public)):
-        with pytest.raises(ReleaseError, match=r"is not the public part of a release"):
+        with raises("not-a-release", "public", error=ReleaseError):
             problems(*folders)
 
 
@@ -467,29 +468,33 @@ def test_a_count_of_rows_elsewhere_needs_a_hold_out(damaged: tuple[Path, Path]) 
 @pytest.mark.parametrize(
     ("fraction", "salt", "private", "reason"),
     [
-        (0.1, None, None, "--salt-file FILE go together"),
-        (None, "salt", None, "--salt-file FILE go together"),
-        (None, None, "kept", "--salt-file FILE go together"),
-        (0, "salt", None, "above 0 and below 1"),
-        (1, "salt", None, "above 0 and below 1"),
-        (float("nan"), "salt", None, "above 0 and below 1"),
-        (0.1, "nowhere", None, "No such file"),
-        (0.1, "short", None, "holds 15 bytes"),
-        (0.1, "salt", "new/release", "must lie outside"),
-        (0.1, "salt", "new/release/private", "must lie outside"),
-        (0.1, "salt", "new", "must lie outside"),
-        (0.1, "new/release/salt", None, "is written anew"),
-        (0.1, "new/release-holdout/salt", None, "is written anew"),
+        (0.1, None, None, ("conflicting-options", "--salt-file", "FILE")),
+        (None, "salt", None, ("conflicting-options", "--salt-file", "FILE")),
+        (None, None, "kept", ("conflicting-options", "--salt-file", "FILE")),
+        (0, "salt", None, ("out-of-range",)),
+        (1, "salt", None, ("out-of-range",)),
+        (float("nan"), "salt", None, ("out-of-range",)),
+        (0.1, "nowhere", None, ("unreadable-file", "secrets.token_hex", "holdout.salt")),
+        (0.1, "short", None, ("out-of-range", "holds 15")),
+        (0.1, "salt", "new/release", ("would-overwrite",)),
+        (0.1, "salt", "new/release/private", ("would-overwrite",)),
+        (0.1, "salt", "new", ("would-overwrite",)),
+        (0.1, "new/release/salt", None, ("would-overwrite",)),
+        (0.1, "new/release-holdout/salt", None, ("would-overwrite",)),
     ],
 )
 def test_what_cannot_be_held_out_is_refused(
-    tmp_path: Path, fraction: float | None, salt: str | None, private: str | None, reason: str
+    tmp_path: Path,
+    fraction: float | None,
+    salt: str | None,
+    private: str | None,
+    reason: tuple[str, ...],
 ) -> None:
     (tmp_path / "salt").write_bytes(SALT)
     (tmp_path / "short").write_bytes(b"fifteen bytes..\n")
     out = tmp_path / "new" / "release"
     salt_file, kept = (tmp_path / name if name else None for name in (salt, private))
-    with pytest.raises(ValueError, match=reason) as raised:
+    with raises(*reason) as raised:
         read_secret(fraction, salt_file, out, kept)
     assert SALT.decode() not in str(raised.value) and "fifteen" not in str(raised.value)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.builders import seeds
 from counterprior.builders.build import suite_faults
@@ -92,7 +93,7 @@ def test_images_of_another_generator_keep_the_look_of_the_bank(
 def test_an_entity_that_the_renderer_lacks_is_named() -> None:
     row: Any = some_rows("i2i_homogenization")[0]
     unknown = row.left.model_copy(update={"name": "unicorn"})
-    with pytest.raises(UsageError, match="no drawing of 'unicorn'"):
+    with raises("unsupported", "unicorn", error=UsageError):
         drawn([row.model_copy(update={"left": unknown})])
 
 
@@ -185,13 +186,13 @@ def test_what_can_not_be_released_is_refused_before_anything_is_drawn(
     make: Callable[..., list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     out, studio = tmp_path / "release", STUDIO
-    with pytest.raises(UsageError, match="add --seed-judge"):
+    with raises("missing-option", "--seed-judge", error=UsageError):
         make(out, studio, seed_judge="")
-    with pytest.raises(UsageError, match="under which license"):
+    with raises("missing-option", error=UsageError):
         make(out, studio)
-    with pytest.raises(UsageError, match="nothing to judge"):
+    with raises("conflicting-options", error=UsageError):
         make(out, "none")
-    with pytest.raises(UsageError, match="have their own license"):
+    with raises("conflicting-options", error=UsageError):
         make(out, "render:", seed_license="CC-BY-4.0")
     assert not out.exists() and not (tmp_path / "release-seeds").exists()
 

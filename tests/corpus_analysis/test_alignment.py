@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from corpora import Corpus, run_all
 from PIL import Image, ImageOps
+from refusals import raises
 
 from counterprior.corpus_analysis.alignment.layout_judge import (
     ASPECTS,
@@ -171,11 +172,11 @@ def test_a_failed_network_is_warned_about(
 
 def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
     mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
-    with pytest.raises(ValueError, match="needs a judge"):
+    with raises("missing-option"):
         run(CorpusSettings(mined, "layout"), silent)
-    with pytest.raises(ValueError, match="no stage 'more'"):
+    with raises("unknown-name", "more"):
         run(CorpusSettings(mined, "more"), silent)
-    with pytest.raises(ValueError, match="no judge 'oracle'"):
+    with raises("unknown-name", "oracle"):
         run(CorpusSettings(mined, "layout", "oracle"), silent)
 
 

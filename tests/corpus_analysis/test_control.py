@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.cli.corpus import control
 from counterprior.cli.options import CallOptions
@@ -182,7 +183,7 @@ def test_a_judges_own_habit_is_measured_and_taken_out(
         lambda spec, plan: Habit(),
     )
     out, photos = tmp_path / "out", tmp_path / "photos"
-    with pytest.raises(UsageError, match="--images"):
+    with raises("missing-option", "--images", error=UsageError):
         control(part, people, out, CallOptions(), judge="habit")
     control(part, people, out, CallOptions(), judge="habit", images=photos, json=True)
     found = json.loads(capsys.readouterr().out)

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from refusals import raises
 
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.mining.accuracy import (
@@ -112,14 +113,14 @@ def test_captions_that_are_not_there_are_counted_or_an_error(
 ) -> None:
     gold, _ = files
     other = write(tmp_path / "other.jsonl", [{"caption": "a dog"}])
-    with pytest.raises(SourceError, match="none of the 5 captions"):
+    with raises("different-rows", "the 5", error=SourceError):
         check_pairs([other], "held-out", gold)
     coco = tmp_path / "captions_val2017.json"
     coco.write_text(json.dumps({"images": [], "annotations": [{"id": 1, "caption": "a dog"}]}))
     assert read_captions(coco) == ["a dog"]
-    with pytest.raises(SourceError, match="no column 'caption'"):
+    with raises("missing-column", "caption", error=SourceError):
         check_pairs([write(tmp_path / "text.jsonl", [{"text": "a dog"}])], "held-out", gold)
-    with pytest.raises(RowError, match=r"bad.jsonl:1.*stratum"):
+    with raises("unknown-name", "bad.jsonl", "1", error=RowError):
         read_gold(write(tmp_path / "bad.jsonl", [{**gold_rows()[0], "stratum": "some"}]))
 
 

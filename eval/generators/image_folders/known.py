@@ -34,7 +34,7 @@ def geneval2(source: LayoutSource) -> Listed:
     path = source.listed("the JSON of prompts and paths", "*.json")
     for prompt, file in _object(path).items():
         if not isinstance(file, str):
-            raise DataError(f"{path}, {prompt!r}: its path is no text", code="wrong-type")
+            raise DataError(f"{path}, {prompt!r}: its path must be a text", code="wrong-type")
         yield prompt, FoundImage(file)
 
 

@@ -59,7 +59,7 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
     table = folder / TABLE
     if not table.is_file():
         raise UsageError(
-            f"{folder} is no flip set: make one with `counterprior flips`", code="no-such-file"
+            f"{folder} is not a flip set: make one with `counterprior flips`", code="no-such-file"
         )
     images = []
     for number, row in enumerate(read_records(table), 1):

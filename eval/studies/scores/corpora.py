@@ -61,7 +61,7 @@ def read_corpus(folder: Path) -> MinedCorpus:
         ) from None
     except (OSError, *MALFORMED) as error:
         raise DataError(
-            f"{path} is no result of `counterprior mine`: {error!r}", code="bad-format"
+            f"{path} is not a result of `counterprior mine`: {error!r}", code="bad-format"
         ) from None
     n = shares["aligned"].n
     return MinedCorpus(judge, shares | {PAIRS: Score(float(n), n=n, name=PAIRS, unit="pairs")})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 import counterprior
 from counterprior.errors import RunFailed, UsageError
@@ -38,24 +39,24 @@ def evaluate(release: Path, generator: Any = white, judge: Any = first, **more: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"limit": 0}, "limit=0"),
-        ({"seeds": 5}, "give 1 to 4"),
-        ({"probes": "mirror,swap"}, "no probe 'mirror,swap'"),
-        ({"identity": {"generators": "1"}}, "choose from generator, judge"),
-        ({"judge": []}, "at least one"),
-        ({"judge": [first, first]}, "verdicts would be mixed up"),
-        ({"generator": {"case": "a.png"}}, "counterprior.prompts"),
+        ({"limit": 0}, ("out-of-range", "limit=0")),
+        ({"seeds": 5}, ("out-of-range", "to 4")),
+        ({"probes": "mirror,swap"}, ("unknown-name", "mirror,swap")),
+        ({"identity": {"generators": "1"}}, ("unknown-name", "generator, judge")),
+        ({"judge": []}, ("missing-option",)),
+        ({"judge": [first, first]}, ("duplicate-id", "python:tests.eval.api.test_api.first")),
+        ({"generator": {"case": "a.png"}}, ("unknown-reference", "counterprior.prompts")),
     ],
 )
 def test_a_bad_argument_is_named(
-    text_release: Path, arguments: dict[str, Any], message: str
+    text_release: Path, arguments: dict[str, Any], message: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UsageError, match=message):
+    with raises(*message, error=UsageError):
         evaluate(text_release, **arguments)
 
 
 def test_a_generator_that_makes_nothing_is_told_with_its_error(text_release: Path) -> None:
-    with pytest.raises(RunFailed, match=r"no image to judge \(\d error\).*no memory left"):
+    with raises("all-failed", error=RunFailed):
         evaluate(text_release, broken)
 
 
@@ -63,10 +64,10 @@ def test_judges_are_chosen_as_on_the_command_line(text_release: Path, tmp_path: 
     found = evaluate(text_release, judge=[first, second], identity="1")
     labels = [found.judge(name).outcomes[0].label("arrangement") for name in found.judges]
     assert set(labels) == {"correct", "wrong"}
-    with pytest.raises(UsageError, match="several judges"):
+    with raises("unknown-name", "judges", error=UsageError):
         found.judge("python")
     assert evaluate(text_release).judge("python").judges == evaluate(text_release).judges
-    with pytest.raises(UsageError, match="no judge"):
+    with raises("unknown-name", "judge", error=UsageError):
         found.judge("pixels")
     page = found.judge(found.judges[1]).report(tmp_path / "site").read_text()
     assert "test_api.second" in page and "test_api.first" not in page

@@ -255,7 +255,7 @@ def test_a_closed_set_refuses_what_it_can_not_find(
         ("detr:.?threshold=high", "threshold must be a number from 0 to 1, not 'high'"),
         ("sam:.", "the option boxes is missing"),
         ("pixels:x", "takes no argument"),
-        ("recorded:gone.jsonl", "is no file of detections"),
+        ("recorded:gone.jsonl", "is not a file of detections"),
     ],
 )
 def test_specs_that_name_no_detector(text: str, reason: str) -> None:
@@ -328,7 +328,7 @@ def test_faster_rcnn_by_a_stand_in_for_torchvision(
     for name, module in stand_in.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
     weights = tmp_path / "w.pth"
-    with pytest.raises(DetectorError, match=r"is no file of weights: get https://w\.pth"):
+    with pytest.raises(DetectorError, match=r"is not a file of weights: get https://w\.pth"):
         open_detector(f"faster-rcnn:{weights}")
     for wrong in ({"other": torch.zeros(())}, {"score": torch.zeros(3)}, [1]):
         torch.save(wrong, weights)
@@ -675,7 +675,7 @@ def test_the_anchors_of_the_ssd_and_their_decoding() -> None:
 
 
 def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
-    with pytest.raises(DetectorError, match=r"needs ai-edge-litert|is no file of weights"):
+    with pytest.raises(DetectorError, match=r"needs ai-edge-litert|is not a file of weights"):
         open_detector(f"open-images-ssd:{tmp_path / 'gone'}")
 
 

@@ -209,7 +209,7 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
     [
         ({"suite": "nonsense"}, "no suite 'nonsense'"),
         ({"generator": "magic:"}, "no generator 'magic'"),
-        ({"generator": "folder:nowhere"}, "is no folder"),
+        ({"generator": "folder:nowhere"}, "is not a folder"),
         ({"generator": "folder:.?template={color}"}, "unknown fields \\['color'\\]"),
         ({"judge": "oracle"}, "no judge 'oracle'"),
         ({"judge": "faulty:pixels?name=2"}, "name must be a number from 0 to 1"),

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.agents.budget import BudgetError
 from counterprior.agents.threads import in_threads
-from counterprior.errors import CounterpriorError
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine import frames
 from counterprior.eval.engine.costs import Cost
@@ -105,14 +105,14 @@ def test_images_are_opened_when_a_judge_wants_them(
     real = frames.open_image
     monkeypatch.setattr(frames, "open_image", lambda path: opened.append(path) or real(path))
     judge = Reading(1, dies_after=10)
-    with pytest.raises(BudgetError):
+    with raises("run-failed", error=BudgetError):
         judged(images, tmp_path / "run", judge)
     assert len(opened) == 6  # two questions each, and the one that was not answered
 
 
 def test_what_was_answered_is_not_asked_again(images: Path, tmp_path: Path) -> None:
     first, second = Reading(64, dies_after=77), Reading(64)
-    with pytest.raises(BudgetError):
+    with raises("run-failed", error=BudgetError):
         judged(images, tmp_path / "run", first)
     found = records(judged(images, tmp_path / "run", second))
     assert len(first.answered) == 77 and len(second.answered) == 200 - 77
@@ -237,9 +237,7 @@ def test_lost_attempts_and_images_without_a_price_count(
     (tmp_path / "run" / "images.jsonl").write_text(lines[0])
     server.faults.append(fault(cut=True))
     table = price_table(tmp_path, "{image: 1, edit: 2}")
-    with pytest.raises(
-        BudgetError, match=r"1\.0000 USD; with 3\.0000 USD spent, 1\.0000 USD of it"
-    ):
+    with raises("over-budget", "1.0000", "3.0000", error=BudgetError):
         generate(settings, spec(server), Cost(1, 3.5, table))
     *_, last = generate(settings, spec(server), Cost(1, 5, table)).run.results.every()
     assert last.usd == "1" and json.loads(last.report)["lost_attempts"] == 1
@@ -252,7 +250,7 @@ def test_a_lost_attempt_is_not_repeated_past_the_cap(
     server.draw = red
     server.faults.extend([fault(cut=True), fault(cut=True)])
     cost = Cost(1, 1.5, price_table(tmp_path, "{image: 1, edit: 2}"))
-    with pytest.raises(BudgetError, match=r"next attempt at an image may cost 1\.0000 USD"):
+    with raises("over-budget", "1.0000", error=BudgetError):
         generate(settings_of(text_release, tmp_path / "run", 1), spec(server), cost)
     assert len(server.asked) == 1
 
@@ -284,7 +282,9 @@ def test_one_cap_is_over_images_and_all_judges_together(
         assert sum(number * billed[path] for path, number in asked().items()) <= cap
     assert asked()["/v1/images/generations"] == 6 and 0 < asked()["/v1/chat/completions"] < 6
     before = asked()
-    with pytest.raises(BudgetError):  # what the images cost counts for a judge alone, too
+    with raises(
+        "over-budget", error=BudgetError
+    ):  # what the images cost counts for a judge alone, too
         judge_run(settings.out, judges, cost=Cost(1, 0.25, prices))
     assert asked() == before
     evaluate_run(settings, spec(server), judges, cost=Cost(1, 1, prices))
@@ -294,15 +294,15 @@ def test_one_cap_is_over_images_and_all_judges_together(
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        (None, "no price is known for openai-image:img-1"),
-        ("{input: 1, output: 2}", "give exactly `image` and `edit`"),
-        ("{image: 1, edit: -2}", "edit: must be 0 or more"),
+        (None, ("no-price", "openai-image:img-1")),
+        ("{input: 1, output: 2}", ("missing-field", "image", "edit", "` and `")),
+        ("{image: 1, edit: -2}", ("out-of-range", "edit")),
     ],
 )
 def test_a_cap_needs_a_price(
-    table: str | None, reason: str, text_release: Path, tmp_path: Path, server: Any
+    table: str | None, reason: tuple[str, ...], text_release: Path, tmp_path: Path, server: Any
 ) -> None:
     cost = Cost(max_usd=1, prices=price_table(tmp_path, table) if table else None)
-    with pytest.raises(CounterpriorError, match=reason):
+    with raises(*reason):
         generate(settings_of(text_release, tmp_path / "run", 1), spec(server), cost)
     assert server.asked == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 from scored import cases, image_run
 
 from counterprior.agents.budget import BudgetError
@@ -113,7 +114,7 @@ def test_undefined_scores_and_wrong_counts_are_failures(tmp_path: Path) -> None:
     root = image_run(tmp_path / "b", ASKED, SHADES)
     ((_, tally),) = score_images(root, [Short(batch=4)])
     assert tally.scored == 10  # each on its own
-    with pytest.raises(ScorerFailed, match=r"no image of .* could be scored; the first: Runtime"):
+    with raises("all-failed", "Runtime", error=ScorerFailed):
         score_images(image_run(tmp_path / "c", ASKED, SHADES), [Brightness(fails=range(256))])
 
 
@@ -155,7 +156,7 @@ def test_a_clip_scores_the_mean_of_its_chosen_frames(
     assert all(one.scorer.endswith(f"(mean of {text})") for text, one in by_frames.items())
     with pytest.raises(UsageError, match=f"{first}: no frame 7 in a clip of 5"):
         score_images(root, [Gray()], frames="7")
-    with pytest.raises(UsageError, match="has 2 clips, and --features compares sets of images"):
+    with raises("unsupported", "has 2", "--features", error=UsageError):
         image_features(root, None)  # type: ignore[arg-type]
 
 
@@ -165,14 +166,14 @@ def test_what_ends_a_run_is_raised(tmp_path: Path) -> None:
             raise LoadError("torn can't be loaded")
 
     root = image_run(tmp_path / "run", ASKED, SHADES)
-    with pytest.raises(LoadError, match="torn"):
+    with raises("run-failed", error=LoadError):
         score_images(root, [Torn()])
-    with Run.open(root).lock(), pytest.raises(InUseError):
+    with Run.open(root).lock(), raises("in-use", error=InUseError):
         score_images(root, [Brightness()])
     part = image_run(tmp_path / "part", ASKED, SHADES)
     lines = (part / "images.jsonl").read_text().splitlines(keepends=True)
     (part / "images.jsonl").write_text("".join(lines[:-2]))
-    with pytest.raises(RunError, match="2 of 10 images were never made"):
+    with raises("incomplete-run", "2", "of 10", error=RunError):
         score_images(part, [Brightness()])
 
 
@@ -186,7 +187,7 @@ def test_a_replaced_image_is_scored_anew_and_equal_ones_once(tmp_path: Path) -> 
     lines = [json.loads(line) for line in (root / "images.jsonl").read_text().splitlines()]
     lines[3]["stamp"] = [1, 2]
     (root / "images.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(RunError, match="1 images were replaced since they were made"):
+    with raises("changed-file", "1", error=RunError):
         score_images(root, [scorer])
 
 
@@ -196,7 +197,7 @@ def test_a_paid_vqascore_is_paid_once_and_under_the_cap(tmp_path: Path, server: 
     spec = "vqascore:" + server.spec("openai", "logprobs=5&attempts=1")
     prices = tmp_path / "prices.yaml"
     prices.write_text("openai:m-1: {input: 1000, output: 1000}\n")
-    with pytest.raises(BudgetError, match="that exceeds the cap"):
+    with raises("over-budget", "0.6000", "0.0000", error=BudgetError):
         score_images(root, [spec], Cost(concurrency=1, max_usd=8, prices=prices))
     early = server.paid
     assert 0 < early < 10
@@ -214,5 +215,5 @@ def test_a_paid_vqascore_is_paid_once_and_under_the_cap(tmp_path: Path, server: 
 
 def test_a_vqascore_without_probabilities_names_the_option(tmp_path: Path, server: Any) -> None:
     root = image_run(tmp_path / "run", ASKED[:2], SHADES)
-    with pytest.raises(ScorerFailed, match=r"no probabilities; VQAScore needs them, e\.g\. openai"):
+    with raises("all-failed", "VQAScore", "e.g", error=ScorerFailed):
         score_images(root, ["vqascore:" + server.spec("openai", "attempts=1")])

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.eval.core import Case, Question
 from counterprior.eval.engine.evaluation import RunSettings
@@ -66,7 +67,7 @@ def test_a_run_without_an_image_asks_for_no_judge(text_release: Path, tmp_path: 
     (tmp_path / "empty").mkdir()
     asked = settings_of(text_release, tmp_path / "run")
     evaluate_run(asked, as_generator(f"folder:{tmp_path}/empty"), [as_judge(says_first, "1")])
-    with pytest.raises(RunError, match=r"no image to judge \(\d missing\); the first: .* has no "):
+    with raises("nothing-judged", "has no", error=RunError):
         score_run(tmp_path / "run", ScoreSettings())
 
 
@@ -174,7 +175,7 @@ def test_a_replaced_image_is_judged_anew_and_never_scored_as_the_old_one(
     assert sorted(first.asked) == sorted(case.id for case in cases)
     assert not any(o.verdict("arrangement").failed for o in scored(run.root).outcomes)
     paint(tmp_path / "images", cases[2], (0, 255, 0))
-    with pytest.raises(RunError, match="1 images were replaced since they were judged"):
+    with raises("incomplete-run", "1", error=RunError):
         scored(run.root)
     left_out = scored(run.root, partial=True)
     states = {o.case.id: o.image for o in left_out.outcomes}

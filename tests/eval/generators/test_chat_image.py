@@ -188,7 +188,7 @@ def test_images_are_paid_under_the_cap(server: Any, text_release: Path, tmp_path
     prices = tmp_path / "prices.yaml"
     prices.write_text("chat-image:gemini-image: {image: 0.04, edit: 0.05}")
     settings = RunSettings("t2i_homogenization", str(text_release), tmp_path / "run", limit=2)
-    with pytest.raises(BudgetError, match="exceeds the cap"):
+    with pytest.raises(BudgetError, match="the cap of"):
         generate(settings, spec(server), Cost(1, max_usd=0.1, prices=prices))
     assert len(server.asked) == 2
 

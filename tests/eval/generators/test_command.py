@@ -194,7 +194,7 @@ def test_a_changed_script_is_another_generator(program: Program) -> None:
         ("command:true {prompt} {output}?worker=1", "a program without placeholders"),
         ("command:?worker=1", "write command:COMMAND"),
         ("command:true {prompt} {output}?timout=4", "no option 'timout': did you mean timeout"),
-        ("command:no-such-program {prompt} {output}", "'no-such-program' is no program"),
+        ("command:no-such-program {prompt} {output}", "no program 'no-such-program'"),
         ("command:true '{prompt} {output}", "No closing quotation"),
         (
             "command:true {prompt} {output}?timeout=soon",

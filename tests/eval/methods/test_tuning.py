@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flip_sets import trained_losses, trained_weights, write_flips
+from refusals import raises
 from steered import OPTIONS, STEPS, Opened, request
 
 from counterprior.errors import RunFailed
@@ -101,13 +102,13 @@ def test_a_killed_training_ends_in_the_same_bits(
     assert trained_losses(tmp_path / "whole") == trained_losses(tmp_path / "killed")
     assert trained_weights(tmp_path / "whole") == trained_weights(tmp_path / "killed")
     _fill_the_disk(monkeypatch)
-    with pytest.raises(RunFailed, match=r"weights\.safetensors: .*os error 28.*make room"):
+    with raises("cannot-write", "weights.safetensors", "28", error=RunFailed):
         trained(opened, kind, flips, tmp_path / "killed", recipe)
     assert trained_weights(tmp_path / "whole") == trained_weights(tmp_path / "killed")
-    with pytest.raises(ValueError, match="other data, model or settings"):
+    with raises("another-run", "adamw"):
         trained(opened, kind, flips, tmp_path / "killed", replace(recipe, alpha=4))
     (tmp_path / "killed" / CHECKPOINT).write_bytes(b"torn")
-    with pytest.raises(ValueError, match=r"checkpoint.pt is damaged"):
+    with raises("damaged-file", "checkpoint.pt"):
         trained(opened, kind, flips, tmp_path / "killed", recipe)
 
 
@@ -154,9 +155,9 @@ def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:
     assert len(originals.train) == 3 and not any(i.mirrored for i in originals.train)
     assert originals.held_out == both.held_out
     assert not {i.pair for i in both.train} & {i.pair for i in both.held_out}
-    with pytest.raises(ValueError, match="hold out fewer than that"):
+    with raises("too-few-items"):
         read_flips(flips, mirrored=True, held_out=5, seed=0)
-    with pytest.raises(ValueError, match="is no flip set"):
+    with raises("no-such-file"):
         read_flips(tmp_path, mirrored=True, held_out=0, seed=0)
 
 
@@ -165,7 +166,7 @@ def test_images_are_cropped_to_the_nearest_shape(tmp_path: Path) -> None:
     (image, _) = read_flips(flips, mirrored=True, held_out=0, seed=0).train
     assert fitted(image, 512).size == (576, 448)
     image.path.write_bytes(b"no image")
-    with pytest.raises(ValueError, match=r"0-original.png is no readable image"):
+    with raises("unreadable-image", "0-original.png"):
         fitted(image, 512)
 
 
@@ -178,20 +179,20 @@ def test_the_set_is_exported_for_other_trainers(tmp_path: Path) -> None:
     assert table.num_rows == 4 and set(table.column_names) == {"image", "text"}
     captions = sorted(p.read_text() for p in (tmp_path / "out" / "train").glob("*.txt"))
     assert captions == ["a dog and a cat 0\n"] * 2 + ["a dog and a cat 1\n"] * 2
-    with pytest.raises(ValueError, match="is not empty"):
+    with raises("folder-not-empty"):
         export_imagefolder(flips.train, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"rank": 0}, "rank must be at least 1"),
-        ({"learning_rate": 0.0}, "can't be negative"),
-        ({"optimizer": "sgd"}, "no optimizer 'sgd'"),
+        ({"rank": 0}, ("out-of-range", "rank")),
+        ({"learning_rate": 0.0}, ("out-of-range",)),
+        ({"optimizer": "sgd"}, ("unknown-name", "sgd")),
     ],
 )
-def test_a_wrong_recipe_says_so(changes: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+def test_a_wrong_recipe_says_so(changes: dict[str, Any], reason: tuple[str, ...]) -> None:
+    with raises(*reason):
         replace(LoraRecipe(), **changes)
 
 
@@ -203,10 +204,10 @@ def test_the_recipe_is_the_papers() -> None:
 
 def test_weights_are_refused_where_they_cant_be(tmp_path: Path) -> None:
     flips = write_flips(tmp_path / "flips")
-    with pytest.raises(ValueError, match="holds no weights"):
+    with raises("no-such-file"):
         apply_methods("render:", [f"lora:{flips}"])
     (tmp_path / "render.json").write_text('{"order_bias": 0.5}')
-    with pytest.raises(ValueError, match="is given first, and once"):
+    with raises("conflicting-options"):
         apply_methods("render:", ["switch:a2b?at=1", f"lora:{tmp_path}"])
     halved = apply_methods("render:?order_bias=2", [f"lora:{tmp_path}"])
     assert halved.identity()["order_bias"] == "2"

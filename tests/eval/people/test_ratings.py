@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import raises
 from scipy import stats
 from scored import cases, image_run
 
@@ -89,17 +90,17 @@ def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path:
     assert draw_sample(runs, "quality", tmp_path / "b", 10, seed=3).items == first.items
     other = draw_sample(runs, "quality", tmp_path / "c", 10, seed=4)
     assert {item.case for item in other.items} != {item.case for item in first.items}
-    with pytest.raises(UsageError, match="was drawn with other settings"):
+    with raises("another-run", "10", "secretbase, secrettuned", error=UsageError):
         draw_sample(runs, "quality", tmp_path / "a", 11, seed=3)
-    with pytest.raises(UsageError, match="can't draw 41 of 40 cases"):
+    with raises("too-few-items", "draw 41", "of 40", error=UsageError):
         draw_sample(runs, "quality", tmp_path / "d", 41)
-    with pytest.raises(UsageError, match="two runs are needed"):
+    with raises("too-few-items", error=UsageError):
         draw_sample(runs[:1], "compare", tmp_path / "d", 4)
-    with pytest.raises(UsageError, match="given twice"):
+    with raises("duplicate-id", error=UsageError):
         draw_sample([runs[0], runs[0]], "compare", tmp_path / "d", 4)
-    with pytest.raises(UsageError, match="is not a run: --n"):
+    with raises("not-a-run", error=UsageError):
         open_audit([tmp_path / "rows.jsonl"], "quality", tmp_path / "d", n=4)
-    with pytest.raises(UsageError, match="folders of runs, or one file"):
+    with raises("missing-option", error=UsageError):
         open_audit([runs[0], tmp_path / "rows.jsonl"], "quality", tmp_path / "d")
 
 
@@ -156,17 +157,17 @@ def test_sides_do_not_count_in_comparisons(runs: list[Path], tmp_path: Path) -> 
 
 
 def test_what_can_not_be_analyzed_says_why(runs: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no sample\.json: label with"):
+    with raises("no-such-file", "sample.json", error=UsageError):
         analyze_ratings(tmp_path)
     folder = tmp_path / "labels"
     draw_sample(runs, "quality", folder, 5)
-    with pytest.raises(ValueError, match="nobody has labeled anything yet"):
+    with raises("nothing-to-do"):
         analyze_ratings(folder)
     with RecordLog(folder / "ann.jsonl") as log:
         log.append({"item": "elsewhere", "overall": "3"})
-    with pytest.raises(RowError, match="item 'elsewhere' is none of the sample"):
+    with raises("unknown-reference", "elsewhere", error=RowError):
         analyze_ratings(folder)
-    with pytest.raises(UsageError, match="have no majority: `counterprior audit ratings"):
+    with raises("unsupported", "quality", error=UsageError):
         merge([folder / "ann.jsonl"], "quality", tmp_path / "m.jsonl")
 
 
@@ -200,5 +201,5 @@ def test_the_commands_draw_and_show(runs: list[Path], tmp_path: Path, cli: Cli) 
     assert (
         json.loads(json.dumps(analyze_ratings(folder)))["fields"]["fidelity"]["pairs"][0]["n"] == 40
     )
-    with pytest.raises(UsageError, match="worlds is not drawn from runs"):
+    with raises("unknown-name", "worlds", error=UsageError):
         open_audit(runs, "worlds", tmp_path / "w")

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from published import CC, KEY, SECRETS, png, publish, published_run, study
+from refusals import raises
 
 from counterprior.cards.verify import check_publication
 from counterprior.errors import CounterpriorError, DataError, UsageError
@@ -277,12 +278,12 @@ def test_what_can_not_be_published_is_refused_in_one_line(root: Path, tmp_path: 
     file.write_bytes(kept)
     shutil.rmtree(run / "verdicts")
     refused("nobody has judged it", RunError, run)
-    with pytest.raises(UsageError, match="would both be t2i_homogenization/fair"):
+    with raises("duplicate-id", "t2i_homogenization/fair", error=UsageError):
         twin = published_run(tmp_path / "fair", "t2i_homogenization", "g")
         build_publication([root, twin], tmp_path / "p", CC)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    with pytest.raises(RunError, match="is not empty and no publication"):
+    with raises("folder-not-empty", error=RunError):
         publish(root, tmp_path / "full")
 
 
@@ -310,7 +311,7 @@ def test_images_whose_metadata_tell_something_are_refused(tmp_path: Path, told: 
     (run / "images.jsonl").write_text("".join(lines))
     for path in run.glob(f"verdicts/*/{VERDICTS}"):
         path.write_text(path.read_text().replace(old, hashlib.sha256(data).hexdigest()))
-    with pytest.raises(DataError, match="publish with --format webp"):
+    with raises("secret-found", "--format", error=DataError):
         publish(run, tmp_path / "p")
     publish(run, tmp_path / "p", replace(CC, image_format="webp"))
     row = next(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.geometry.boxes import Size
@@ -198,11 +199,11 @@ def test_what_can_not_be_compared_is_refused(two: list[str], tmp_path: Path) -> 
     ):
         with pytest.raises(UsageError, match=reason):
             check_report(CheckInputs(methods))
-    with pytest.raises(UsageError, match="--before names 'other'"):
+    with raises("unknown-reference", "other", "--before", error=UsageError):
         check_report(CheckInputs(two, before=["other=x"]))
-    with pytest.raises(UsageError, match="needs --before-rules"):
+    with raises("missing-option", "--before-rules", error=UsageError):
         check_report(CheckInputs(two, before=[two[0]]))
     again = f"copy={two[0].partition('=')[2]}"
-    with pytest.raises(RowError, match="'p0-0' is in Plain SD too"):
+    with raises("duplicate-id", "p0-0", "Plain SD", error=RowError):
         check_report(CheckInputs([two[0], again], size=Size(128, 128)))
     assert as_csv([{"a": None, "b": 0.1}]) == "a,b\n,0.1\n"

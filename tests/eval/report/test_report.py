@@ -24,6 +24,7 @@ from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entri
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from refusals import raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Verdict
@@ -680,7 +681,7 @@ def test_the_leaderboard_tells_apart_what_the_pairs_tell_apart(runs: dict[str, P
 def test_runs_under_other_judges_or_rows_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     one = make_run(tmp_path / "one", "t2i_homogenization", 6, [(PIXELS, biased(0.5, 1))])
     other = make_run(tmp_path / "other", "t2i_homogenization", 6, [(OTHER, biased(0.5, 1))])
-    with pytest.raises(RunError, match=r"one was judged by .*: their scores can't be compared"):
+    with raises("different-judges", "one", error=RunError):
         report_of([runs["steady"], other, one], tmp_path / "site")
     index = report_of([one, other], tmp_path / "site", across_judges=True)
     assert "judged by different judges" in index.read_text()
@@ -688,9 +689,9 @@ def test_runs_under_other_judges_or_rows_are_refused(runs: dict[str, Path], tmp_
     assert [len(board["standings"]) for board in boards] == [2]
     judges = [(PIXELS, biased(0.5, 1))]
     foreign = make_run(tmp_path / "foreign", "t2i_homogenization", 6, judges, rows_sha256="e" * 64)
-    with pytest.raises(RunError, match="are of different rows"):
+    with raises("different-rows", error=RunError):
         report_of([one, foreign], tmp_path / "site")
-    with pytest.raises(RunError, match="given twice"):
+    with raises("duplicate-id", error=RunError):
         report_of([one, one], tmp_path / "site")
 
 
@@ -787,7 +788,7 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
 
 def test_a_folder_that_is_no_report_is_left_alone(runs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(RunError, match="is not empty and no report"):
+    with raises("folder-not-empty", error=RunError):
         report_of([runs["fair"]], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

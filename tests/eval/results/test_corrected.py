@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from judged import LABELS, SEEN, judged_run
+from refusals import raises
 
 from counterprior.errors import DataError
 from counterprior.eval.core import Case, Outcome, Score, Verdict
@@ -151,10 +152,10 @@ def test_scores_of_a_labeled_run_correct_another(tmp_path: Path) -> None:
     assert corrected.alpha == {}
     (stranger, *_) = Run.open(other).judges()
     (stranger.root / "judge.json").write_text('{"kind": "test", "persona": "strict"}')
-    with pytest.raises(DataError, match="no card of test"):
+    with raises("nothing-judged", "test", error=DataError):
         score_run(other, by_card)
     write_results([result_of(other, ScoreSettings())])
-    with pytest.raises(DataError, match="no card has people's labels"):
+    with raises("nothing-to-do", error=DataError):
         list(read_cards(other / "scores.json"))
 
 

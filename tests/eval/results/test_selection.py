@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import raises
 from scored import cases, image_run, judged_as
 
 from counterprior.errors import DataError
@@ -110,5 +111,5 @@ def test_labels_of_other_images_are_no_comparison(tmp_path: Path, cli: Cli) -> N
     assert "kappa" in shown.stdout and "limits of agreement" in shown.stdout
     other = tmp_path / "other.csv"
     other.write_text(f"case,question,label,image\n{ASKED[0].id},arrangement,wrong,{'0' * 64}\n")
-    with pytest.raises(DataError, match="no label is of an image of these runs"):
+    with raises("nothing-to-do", error=DataError):
         judge_selection(roots, other)

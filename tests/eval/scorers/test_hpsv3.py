@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 from tiny_text import CHATML, qwen_tokenizer
 
 from counterprior.errors import UsageError
@@ -170,8 +171,8 @@ def test_without_the_package_it_says_what_to_install(
     base, tuned = published
     spec = f"hpsv3:{tuned}?base={base}&device=cpu"
     package.write_text("INSTRUCTION = 7\n")
-    with pytest.raises(UsageError, match="has no INSTRUCTION: pip install --no-deps"):
+    with raises("missing-library", "INSTRUCTION", "--no-deps", error=UsageError):
         open_scorer(spec)
     package.unlink()
-    with pytest.raises(UsageError, match="needs the instruction of its package"):
+    with raises("missing-library", error=UsageError):
         open_scorer(spec)

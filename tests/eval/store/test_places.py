@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import raises
 from releases import RULES, small_release
 
 from counterprior.errors import UsageError
@@ -45,7 +45,7 @@ def test_the_digest_of_spooled_rows_is_that_of_the_table(rows: list[tuple[str, i
 
 def test_a_release_that_is_not_there_is_built_or_pinned(tmp_path: Any) -> None:
     missing = str(tmp_path / "dist" / "bench")
-    with pytest.raises(UsageError) as caught:
+    with raises("no-such-file", error=UsageError) as caught:
         read_rows(missing, RULES)
     told = str(caught.value)
     assert f"build it with `counterprior build --out {missing}`" in told and "\n" not in told

@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 import gold_judges
 import pytest
 from PIL import Image, ImageOps
+from refusals import raises
 from releases import small_release
 
 from counterprior.builders import suite
@@ -85,7 +86,7 @@ def test_misled_pairs_are_left_out_of_scores_and_said(release: Path, tmp_path: P
     run = RunSettings(suite=PAIRS, data=str(release), out=tmp_path / "run")
     judges = ["python:gold_judges:knowing", "python:gold_judges:seeing"]
     evaluate_run(run, gold_judges.draw_nothing, judges)
-    with pytest.raises(DataError, match="judge-check"):
+    with raises("judge-unchecked", "python:gold_judges:knowing", error=DataError):
         score_run(run.out, ScoreSettings(gold=tmp_path / "gold"))
     chosen = ScoreSettings(gold=tmp_path / "gold", judges=("python:gold_judges:knowing",))
     (judged,) = score_run(run.out, chosen)

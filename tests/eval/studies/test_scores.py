@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from refusals import raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Outcome, Score, Verdict
@@ -210,5 +211,5 @@ def test_a_bandit_pulls_whoever_measures_best() -> None:
 def test_an_unknown_score_of_a_kind_is_named() -> None:
     assert name_problem("gate:0.31").startswith("no score 'gate:0.31': choose from gate:0.05")
     assert not any(name_problem(f"{p}:{n}") for p, kind in KINDS.items() for n in kind.names)
-    with pytest.raises(UsageError, match="no score 'people:luck'"):
+    with raises("unknown-name", "people:luck", error=UsageError):
         find_score("people:luck", "all", ScoreInputs([]))

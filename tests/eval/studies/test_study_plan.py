@@ -115,7 +115,7 @@ def test_money_is_estimated_through_the_price_table(
 PROBLEMS: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({"judges": {"a": "anthropic:m"}}, "judge a: "),
     "judge": ({"judges": {"a": "python:study_doubles:keyless"}}, "judge a: no key: set THE_KEY"),
-    "folder": ({"generators": {"f": "folder:gone"}}, "generator f: folder: gone is no folder"),
+    "folder": ({"generators": {"f": "folder:gone"}}, "generator f: folder: gone"),
     "labels": ({"labels": {HOM: "gone.csv"}}, "labels: there is no file gone.csv"),
 }
 

@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 
 import gold_judges
 import pytest
+from refusals import raises
 from small_worlds import GOLD, ICE, TREE, WORLDS, told, write_bank, write_worlds
 
 from counterprior.errors import DataError, UsageError
@@ -97,7 +98,7 @@ def test_a_group_whose_worlds_are_mistaken_counts_nowhere(release: Path, tmp_pat
     again = score_run(tmp_path, ScoreSettings(gold=tmp_path / "gold"))
     assert again[0].whole["compliance_L2"].n == 2
     (tmp_path / "gold" / GOLD / "judge_check.json").write_text("[]")
-    with pytest.raises(DataError, match="was not checked with these prompts"):
+    with raises("judge-unchecked", "none", error=DataError):
         score_run(tmp_path, ScoreSettings(gold=tmp_path / "gold"))
 
 
@@ -129,7 +130,7 @@ def test_a_plan_counts_the_questions_and_a_suite_without_gold_is_named(
     file.write_text(json.dumps(plain | {"generators": {"one": "python:gold_judges:painter"}}))
     planned = {p.what: p.count for p in plan_study(file).questions}
     assert planned[f"gold images of {WORLDS}"] == 8 * 5
-    with pytest.raises(UsageError, match="spatial_uc has no gold images: choose from t2i_corr"):
+    with raises("no-gold", "spatial_uc", "t2i_corr", error=UsageError):
         check_judges(str(release), tmp_path, ["pixels"], suites=["spatial_uc"])
     assert SUITES[WORLDS].gold == GOLD
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from refusals import raises
 
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.core import Case, Outcome, Verdict
@@ -263,13 +264,13 @@ def test_prompts_are_read_by_rules_or_from_what_a_model_read(tmp_path: Path) -> 
         parsed = PromptFile.parse(f"{log}{options}")
         assert str(parsed) == f"{log}{options}"
         assert len(read_rows(f"{log}{options}", "own_prompts").rows) == 2
-    with pytest.raises(UsageError, match="no option implied=maybe"):
+    with raises("unknown-option", "implied", "maybe", error=UsageError):
         PromptFile.parse(f"{log}?implied=maybe")
     log.write_text(json.dumps({"prompt": "x"}) + "\n")
-    with pytest.raises(DataError, match=r"relations.jsonl:1: not as `author relations` writes it"):
+    with raises("bad-format", ":1:", "relations.jsonl", "`author relations`", error=DataError):
         PromptFile(log).rows()
     text.write_text("A sunset.\n")
-    with pytest.raises(DataError, match="no prompt states a spatial relation"):
+    with raises("nothing-to-do", error=DataError):
         PromptFile(text).rows()
 
 

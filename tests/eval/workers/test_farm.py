@@ -73,7 +73,7 @@ def test_work_is_taken_as_it_is_needed_and_errors_end_it(tmp_path: Path) -> None
 
     with (
         closing(farm(Squares(tmp_path), work(), TWO)) as found,
-        pytest.raises(LoadError, match="no root of -4") as raised,
+        raises("run-failed", "4", error=LoadError) as raised,
     ):
         next(found)
         assert len(taken) < 20
