@@ -1,28 +1,21 @@
-"""Pages of this room: one HTML file each, with SVG plots, without scripts or external files."""
+"""The page of a mined corpus, and how this room writes shares for a reader."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from ...eval.core import PROBES
+from markupsafe import Markup
+
+from ...eval.core import PROBES, Score
+from ...eval.report.plots import count_plot, inline, interval_plot
+from ...eval.report.single_page import single_page, table
 from .rates import Alignment, Rate
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c2330; max-width: 860px; margin: 2rem auto;
-       padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-.big { font-size: 2.4rem; font-weight: 650; } .dim { color: #667085; }
-table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .25rem .6rem;
-border-bottom: 1px solid #e4e7ec; vertical-align: top; } td.n { text-align: right;
-font-variant-numeric: tabular-nums; } svg { max-width: 100%; height: auto; }
-"""
-_INK, _DIM, _BAR, _GRID = "#1c2330", "#667085", "#3767b1", "#d0d5dd"
-_ROW = 24
 _MOST = 14
-"""Most rows in a plot; alignment.json has all of them."""
+"""Most rows of a plot; alignment.json has all."""
 
 
 def render_page(result: Alignment, title: str) -> str:
@@ -42,7 +35,8 @@ def render_page(result: Alignment, title: str) -> str:
                 "one probe (the paper's)": single,
                 "pairs whose four probes agree": result.consistent,
                 **{n: r for n, r in result.groups["all"].items() if n != "all"},
-            }
+            },
+            "How the question was asked",
         ),
         f"<p>Mean of the four probes: {percent(result.four_probes['rate'])} "
         f"({interval(result.four_probes['by_pair'])}, n = {result.four_probes['n']:,}). "
@@ -58,18 +52,10 @@ def render_page(result: Alignment, title: str) -> str:
     ]
     for name, rates in result.groups.items():
         if name != "all":
-            parts += [f"<h2>By {escape(name)}</h2>", _forest(rates)]
+            parts += [f"<h2>By {escape(name)}</h2>", _forest(rates, f"By {name}")]
     parts += ["<h2>Published rates</h2>", _published(result.published)]
     parts += ["<h2>Example pairs</h2>", _examples(result.examples)]
-    return document(title, parts)
-
-
-def document(title: str, parts: Iterable[str]) -> str:
-    """Returns a whole HTML page with the style of this room."""
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style>{''.join(parts)}</html>\n"
-    )
+    return single_page(title, parts)
 
 
 def _stages(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -88,60 +74,27 @@ def _stages(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
     ]
 
 
-def _funnel(stages: list[tuple[str, int]]) -> str:
+def _funnel(stages: list[tuple[str, int]]) -> Markup:
     """Bars on a logarithmic scale, since the first stage is thousands of times the last."""
-    top = math.log10(max(2, max(count for _, count in stages)))
-    rows = []
-    for number, (name, count) in enumerate(stages):
-        y = _ROW * number
-        width = 430 * math.log10(count + 1) / top if count else 0
-        rows.append(
-            f'<text x="250" y="{y + 16}" text-anchor="end" fill="{_INK}">{escape(name)}</text>'
-            f'<rect x="260" y="{y + 4}" width="{width:.1f}" height="16" fill="{_BAR}"/>'
-            f'<text x="{268 + width:.1f}" y="{y + 16}" fill="{_DIM}">{count:,}</text>'
-        )
-    return (
-        _svg(_ROW * len(stages) + 4, rows) + '<p class="dim">The bars have a logarithmic scale.</p>'
-    )
+    return inline(count_plot(stages, "counts, on a logarithmic scale"), "counts of each stage")
 
 
-def _forest(rates: Mapping[str, Rate]) -> str:
-    """One row per rate: a dot and its interval on [0, 1], with one half marked."""
-    shown = [(name, r) for name, r in rates.items() if r.n][:_MOST]
-    if not shown:
-        return '<p class="dim">No pair.</p>'
-    height = _ROW * len(shown)
-    rows = [
-        f'<line x1="{_x(t)}" x2="{_x(t)}" y1="0" y2="{height}" stroke="{_GRID}" '
-        f'stroke-dasharray="{"0" if t == 0.5 else "2 4"}"/>'
-        f'<text x="{_x(t)}" y="{height + 16}" text-anchor="middle" fill="{_DIM}">{t:.0%}</text>'
-        for t in (0, 0.25, 0.5, 0.75, 1)
-    ]
-    for number, (name, r) in enumerate(shown):
-        y = _ROW * number + 12
-        low, high = r.by_pair if not math.isnan(r.by_pair.low) else r.wilson
-        rows.append(
-            f'<text x="250" y="{y + 4}" text-anchor="end" fill="{_INK}">{escape(name)}</text>'
-            f'<line x1="{_x(r.wilson.low)}" x2="{_x(r.wilson.high)}" y1="{y}" y2="{y}" '
-            f'stroke="{_BAR}" stroke-width="2"/>'
-            f'<line x1="{_x(low)}" x2="{_x(high)}" y1="{y + 4}" y2="{y + 4}" stroke="{_DIM}"/>'
-            f'<circle cx="{_x(r.rate)}" cy="{y}" r="4" fill="{_BAR}"/>'
-            f'<text x="620" y="{y + 4}" fill="{_DIM}">{r.rate:.1%} of {r.n:,}</text>'
-        )
-    note = "" if len(shown) == len(rates) else " Most frequent groups; alignment.json has all."
+def _forest(rates: Mapping[str, Rate], title: str) -> str:
+    """A row for each rate with its intervals; one half is marked."""
+    known = [(name, rate) for name, rate in rates.items() if rate.n]
+    if not known:
+        return '<p class="undefined">No pair.</p>'
+    rows = [(name, _as_score(name, rate), 0) for name, rate in known[:_MOST]]
+    figure = interval_plot(rows, "first-mentioned thing on the left, percent", (0, 100), chance=50)
+    note = "" if len(known) <= _MOST else " Most frequent groups; alignment.json has all."
     lines = "Thick line: 95 % Wilson interval; thin line: 95 % interval over entity pairs."
-    return _svg(height + 22, rows) + f'<p class="dim">{lines}{note}</p>'
+    return f'{inline(figure, title)}<p class="undefined">{lines}{note}</p>'
 
 
-def _svg(height: int, rows: Iterable[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 780 {height}" width="780" '
-        f'height="{height}" font-family="sans-serif" font-size="13">{"".join(rows)}</svg>'
-    )
-
-
-def _x(share: float) -> str:
-    return f"{270 + 330 * share:.1f}"
+def _as_score(name: str, rate: Rate) -> Score:
+    """The rate in percent, its interval over entity pairs as the wide one."""
+    low_high, wide = rate.wilson.scaled(100), rate.by_pair.scaled(100)
+    return Score(name=name, value=100 * rate.rate, interval=low_high, n=rate.n, unit="%", wide=wide)
 
 
 def _reasons(funnel: Mapping[str, Any]) -> str:
@@ -175,19 +128,6 @@ def _examples(examples: Iterable[Mapping[str, Any]]) -> str:
         for e in examples
     ]
     return table(("caption", "pair", "answer"), rows)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns an HTML table; text is escaped, whole numbers are aligned at the right."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, int):
-        return f'<td class="n">{value:,}</td>'
-    return f"<td>{escape(str(value))}</td>"
 
 
 def identity_text(identity: Mapping[str, str]) -> str:

@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from ..core import Score
 from ..results.risk import Curve
@@ -203,7 +202,8 @@ def difference_plot(limits: Mapping[str, Mapping[str, Any]]) -> Figure:
 def interval_plot(
     rows: Sequence[tuple[str, Score, int]], label: str, ends: tuple[float, float], chance: float
 ) -> Figure:
-    """Returns a score with its interval for every row: name, score, number of its series.
+    """Returns a score with its interval for every row: name, score, number of its series. A
+    score's wide interval is a thin line below; n stands on the right.
 
     label: what is measured; ends: of its axis; chance: its value without an effect.
     """
@@ -212,12 +212,35 @@ def interval_plot(
         for place, (name, score, series) in enumerate(rows):
             color, (low, high) = COLORS[series % SERIES], score.interval
             _whiskers(axes, score.value, place, color, across=score.interval)
+            _whiskers(axes, score.value, place + 0.2, FAINT, across=score.wide)
             if not math.isnan(score.value):
                 hint = f"{name}: {score.value:.1f} ({low:.1f} to {high:.1f}), n = {score.n:,}"
                 _mark(axes, score.value, place, color, MARKERS[series % len(MARKERS)], hint)
+            beside = axes.get_yaxis_transform()
+            axes.text(1.01, place, f"n = {score.n:,}", transform=beside, va="center", color=FAINT)
         axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(*ends)
+        axes.set_xlabel(label)
+        return figure
+
+
+def count_plot(rows: Sequence[tuple[str, int]], label: str) -> Figure:
+    """Returns a bar for every count on a logarithmic scale, with the count at its end.
+
+    label: what is counted.
+    """
+    with _figure(0.9 + 0.26 * max(1, len(rows))) as (figure, (axes,)):
+        counts = [count for _, count in rows]
+        bars = axes.barh(range(len(rows)), counts, left=1, color=COLORS[0])  # log(1) is 0
+        axes.bar_label(bars, [f"{count:,}" for _, count in rows], padding=4)
+        axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xscale("log")
+        axes.set_xlim(left=1)
+        axes.margins(x=0.1)
+        axes.grid(visible=False)
+        axes.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
         axes.set_xlabel(label)
         return figure
 
@@ -253,16 +276,6 @@ def inline(figure: Figure, title: str) -> Markup:
 def as_file(figure: Figure, title: str) -> str:
     """Returns a figure as an SVG file, which ends with a line feed."""
     return _svg(figure, title) + "\n"
-
-
-def figure_page(figures: Mapping[str, Markup], title: str) -> str:
-    """Returns a page of figures under their headings."""
-    style = (Path(__file__).parent / "templates" / "style.css").read_text("utf-8")
-    parts = "".join(f"<h2>{escape(name)}</h2>\n{figure}\n" for name, figure in figures.items())
-    return (
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{style}</style><main><h1>{escape(title)}</h1>\n{parts}</main></html>\n"
-    )
 
 
 @contextmanager
@@ -312,7 +325,7 @@ def _svg(figure: Figure, title: str) -> str:
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ElementTree.fromstring(text)
-    # A style would hold for the whole page; clips are not needed, as all is within its axes.
+    # A style would hold for the whole page; clips are not needed, as all lies within its axes.
     unwanted = {f"{{{SVG}}}{name}" for name in ("metadata", "style", "clipPath")}
     for parent in root.iter():
         for child in list(parent):

@@ -25,7 +25,8 @@ from ..engine.data import Rows
 from ..engine.evaluation import Evaluation
 from ..judges import as_judge
 from ..methods.candidates import Candidate, best_of, candidate_path, read_candidates
-from ..report.plots import CurvePoint, curve_plot, figure_page, inline
+from ..report.plots import CurvePoint, curve_plot, inline
+from ..report.single_page import figure_page
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.estimate import Estimate

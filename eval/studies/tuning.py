@@ -30,7 +30,8 @@ from ..methods.tuning.pairs import CaptionedImage, FlipPairs, export_imagefolder
 from ..methods.tuning.recipe import LoraRecipe
 from ..methods.tuning.trainer import LOSSES, LoraTrainer
 from ..questions.asking import Alternative, Subject, ask_which
-from ..report.plots import CurvePoint, curve_plot, figure_page, inline
+from ..report.plots import CurvePoint, curve_plot, inline
+from ..report.single_page import figure_page
 from ..stats.estimate import Estimate
 from ..stats.intervals import Interval, folded, wilson
 

@@ -8,7 +8,8 @@ from html import escape
 from typing import Any
 
 from ....eval.core import without_nan
-from ..page import document, identity_text, interval, percent, table
+from ....eval.report.single_page import single_page, table
+from ..page import identity_text, interval, percent
 from .judge_bias import JudgeBias, JudgeMeasure
 from .subsets import SUBSETS, SubsetRate
 
@@ -68,12 +69,12 @@ class BoxControl:
             table(("stage", "count"), self.funnel.items()),
             "<h2>How boxes were chosen</h2>",
             table(("way", "boxes"), self.matched.items()),
-            '<p class="dim">single: the only one of its class; group: all, as the words are '
+            '<p class="undefined">single: the only one of its class; group: all, as the words are '
             "plural; touching: the only one that touches the other thing; largest: a guess.</p>",
         ]
         if self.judge is not None:
             parts += ["<h2>A judge on the same images</h2>", _judge_tables(self.judge)]
-        return document(title, parts)
+        return single_page(title, parts)
 
 
 def _rates_table(rates: Mapping[str, SubsetRate]) -> str:
