@@ -306,7 +306,7 @@ def test_a_wrong_spec_says_what_is_wrong(tmp_path: Path, options: str, reason: s
         ("geneval", "00000/metadata.jsonl", '{"tag": "x"}', "metadata.jsonl:1: needs `prompt`"),
         ("geneval", "00000/metadata.jsonl", "<html>", "metadata.jsonl:1: "),
         ("geneval2", "x.json", "[1]", "is no JSON object of prompts"),
-        ("geneval2", "x.json", '{"a": 1}', "its path is no text"),
+        ("geneval2", "x.json", '{"a": 1}', "its path must be a text"),
         ("geneval2", "x.json", "<html>", "not JSON"),
         ("wise", "x.json", '[{"Prompt": "a"}]', "x.json:1: needs `prompt_id`"),
         ("evalscope", "x.jsonl", '{"prompt": "a"}\n', "x.jsonl:1: needs `image_path`"),
@@ -341,7 +341,7 @@ def test_a_dataset_of_the_hub_is_pinned_to_a_commit(
     assert found(folder, CASES[5]).getpixel((1, 1)) == colour(1, 1)
     identity = folder.identity()
     assert identity["name"] == "someone/images" and identity["revision"] == commit
-    with pytest.raises(UsageError, match=r"not readable on the Hub: no such repository$"):
+    with pytest.raises(UsageError, match=r"nor readable on the Hub: no such repository$"):
         open_generator("folder:some/typo?layout=imagedataset")
 
 
