@@ -19,11 +19,11 @@ def try_specs(generators: Sequence[str], judges: Sequence[str]) -> dict[str, str
 
     No weights are downloaded or loaded. The Hub is asked which revision of a repository is newest.
     """
-    found = {spec: _why_not(open_generator, spec) for spec in generators}
+    problems = {spec: _why_not(open_generator, spec) for spec in generators}
     with TemporaryDirectory() as ledgers:
         plan = CallPlan(Path(ledgers), Budget(PriceTable({}), Decimal(0)))
-        found |= {spec: _why_not(open_judge, spec, plan) for spec in judges}
-    return found
+        problems |= {spec: _why_not(open_judge, spec, plan) for spec in judges}
+    return problems
 
 
 def _why_not(opening: Callable[..., Any], *arguments: object) -> str | None:

@@ -1,4 +1,4 @@
-"""What questions and steps of round trips would cost by the price table, before any is asked.
+"""Estimated costs of questions and steps of round trips by the price table.
 
 An estimate assumes usual lengths; the worst case is counted as the cap counts it.
 """
@@ -47,11 +47,11 @@ class CallEstimate(NamedTuple):
 
     @classmethod
     def of(cls, usd: Decimal | None, most: Decimal | None) -> CallEstimate:
-        return cls(*(None if one is None else float(one) for one in (usd, most)))
+        return cls(*(None if amount is None else float(amount) for amount in (usd, most)))
 
     def times(self, count: int) -> CallEstimate:
-        """Of so many."""
-        return CallEstimate(*(None if one is None else one * count for one in self))
+        """Costs of `count` such calls."""
+        return CallEstimate(*(None if amount is None else amount * count for amount in self))
 
 
 FREE = CallEstimate(0.0, 0.0)
@@ -59,16 +59,16 @@ UNKNOWN = CallEstimate(None, None)
 
 
 def total(estimates: list[CallEstimate]) -> CallEstimate:
-    """The sum; None where one is unknown."""
+    """Sums the estimates; None if any is unknown."""
     sums = (
-        None if None in part else sum(one for one in part if one is not None)
-        for part in zip(*estimates, strict=True)
+        None if None in amounts else sum(amount for amount in amounts if amount is not None)
+        for amounts in zip(*estimates, strict=True)
     )
     return CallEstimate(*sums) if estimates else FREE
 
 
 def of_question(budget: Budget, identity: Mapping[str, str], question: Question) -> CallEstimate:
-    """One question about an image, or about a text that is not written yet."""
+    """Costs of one question about an image, or about a text that is not written yet."""
     images = len(question.images)
     return _of_call(
         budget,
@@ -80,28 +80,28 @@ def of_question(budget: Budget, identity: Mapping[str, str], question: Question)
     )
 
 
-def of_step(budget: Budget, one: OpenStep) -> CallEstimate:
-    """One step of a round trip; nothing where its model is not paid.
+def of_step(budget: Budget, open_step: OpenStep) -> CallEstimate:
+    """Costs of one step of a round trip; zero unless its model is paid.
 
     Raises what opening its model raises.
     """
-    model, identity = one.model.open(), one.model.identity(one.step)
+    model, identity = open_step.model.open(), open_step.model.identity(open_step.step)
     if isinstance(model, PaidGenerator):
         price = budget.prices.image(identity)
         if price is None:
             return UNKNOWN
-        usd = price.edit if one.step == "retouch" else price.image
+        usd = price.edit if open_step.step == "retouch" else price.image
         return CallEstimate.of(usd, usd)
-    if not one.model.writes or identity["kind"] not in CAPTIONERS.paid:
+    if not open_step.model.writes or identity["kind"] not in CAPTIONERS.paid:
         return FREE
-    shown = one.step_input.image is not None
-    told = {} if shown else {"caption": one.step_input.text, "edit": one.edit}
+    has_image = open_step.step_input.image is not None
+    slots = {} if has_image else {"caption": open_step.step_input.text, "edit": open_step.edit}
     return _of_call(
         budget,
         identity,
-        prompt=read_prompt(one.step).fill(**told),
-        images=int(shown),
-        texts=not shown and not one.step_input.text,
+        prompt=read_prompt(open_step.step).fill(**slots),
+        images=int(has_image),
+        texts=not has_image and not open_step.step_input.text,
         answer=CAPTION_TOKENS,
     )
 
@@ -121,5 +121,5 @@ def _of_call(
     usual = budget.prices.cost(identity, Usage(tokens, answer))
     blank = ImagePart(plain_png(Image.new("RGB", (1, 1))))
     longest = prompt + " " * (LONGEST * BYTES_A_TOKEN * texts)
-    asked = ChatRequest("plan", "", (*[blank] * images, longest), int(identity["max_tokens"]))
-    return CallEstimate.of(usual, budget.worst_case(identity, asked).usd)
+    request = ChatRequest("plan", "", (*[blank] * images, longest), int(identity["max_tokens"]))
+    return CallEstimate.of(usual, budget.worst_case(identity, request).usd)

@@ -1,4 +1,4 @@
-"""What became of the cells of a study, as its processes wrote it down, read as one.
+"""Events of a study's cells, written by each of its processes and read as one log.
 
 A process that has all of a study writes `cells.jsonl`, each shard `cells.I-of-N.jsonl`. A cell is
 done where one process did all of it, or where all shards of one number did their parts, of the
@@ -26,7 +26,7 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class StudyEvent:
-    """What became of a cell, or of a shard's part of it."""
+    """Event of a cell, or of one shard of it."""
 
     cell: str
     """Its key."""
@@ -52,8 +52,8 @@ class StudyEvent:
         if self.state == "failed":
             record["cause"] = self.cause
         if self.asked is not None:
-            names = ("asked", "images", "questions", "errors")
-            record |= {name: getattr(self, name) for name in names}
+            fields = ("asked", "images", "questions", "errors")
+            record |= {name: getattr(self, name) for name in fields}
         return record
 
     @classmethod
@@ -71,11 +71,15 @@ class StudyEvents:
         self._shard = shard
 
     def add(
-        self, cell: Cell, state: Literal["begun", "failed", "done"], cause: str = "", **more: Any
+        self,
+        cell: Cell,
+        state: Literal["begun", "failed", "done"],
+        cause: str = "",
+        **completion: Any,
     ) -> None:
-        """Writes what became of a cell, or of this process' part of it. more: see
+        """Writes an event of a cell, or of this process' shard of it. completion: see
         `completion_record`."""
-        self.answers.append(StudyEvent(cell.key, state, self._shard, cause, **more))
+        self.answers.append(StudyEvent(cell.key, state, self._shard, cause, **completion))
 
     def completion_record(
         self, cell: Cell, run: Run, questions: int, errors: int
@@ -83,7 +87,7 @@ class StudyEvents:
         """Fields of an event after everything was asked, about the images as they are."""
         return {
             "asked": cell.asked,
-            "images": _digest(_own_images(run, self._shard)),
+            "images": _digest(_images_of_shard(run, self._shard)),
             "questions": questions,
             "errors": errors,
         }
@@ -96,9 +100,9 @@ class StudyEvents:
         newest: dict[RunShard | None, StudyEvent] = {}
         for event in self.answers.of(cell.key):
             newest = {
-                other: old
-                for other, old in newest.items()
-                if old.state == "done" or _count(other) == _count(event.shard)
+                shard: previous
+                for shard, previous in newest.items()
+                if previous.state == "done" or _count(shard) == _count(event.shard)
             }
             newest.pop(event.shard, None)  # so that the newest comes last
             newest[event.shard] = event
@@ -113,9 +117,11 @@ class StudyEvents:
 
         run: opened with this process' shard.
         """
-        own = self.of(cell).get(self._shard)
-        if own is not None and _fits(own, cell, _digest(_own_images(run, self._shard))):
-            return not own.errors
+        own_event = self.of(cell).get(self._shard)
+        if own_event is not None and _fits(
+            own_event, cell, _digest(_images_of_shard(run, self._shard))
+        ):
+            return not own_event.errors
         ends = self._ends(cell, run, run.iter_present)
         return any(not any(event.errors for event in events) for events in ends)
 
@@ -124,30 +130,30 @@ class StudyEvents:
     ) -> Iterator[list[StudyEvent]]:
         """Events that together say that all of a cell is there: one, or one of each shard."""
         events = self.of(cell)
-        whole = events.get(None)
-        if whole and whole.state == "done" and _fits(whole, cell, _digest(present())):
-            yield [whole]
+        undivided = events.get(None)
+        if undivided and undivided.state == "done" and _fits(undivided, cell, _digest(present())):
+            yield [undivided]
         for count in {shard[1] for shard in events if shard}:
-            shards = [(part, count) for part in range(1, count + 1)]
+            shards = [(index, count) for index in range(1, count + 1)]
             if not all(shard in events for shard in shards):
                 continue
-            parts = run.parts(count)
-            digests = {part: ImagesDigest() for part, _ in shards}
+            shard_of_case = run.parts(count)
+            digests = {index: ImagesDigest() for index, _ in shards}
             for case, sha in present():
-                digests[parts[case]].add(case, sha)
-            found = [events[shard] for shard in shards]
-            if any(event.state == "done" for event in found) and all(
+                digests[shard_of_case[case]].add(case, sha)
+            shard_events = [events[shard] for shard in shards]
+            if any(event.state == "done" for event in shard_events) and all(
                 _fits(events[shard], cell, str(digests[shard[0]])) for shard in shards
             ):
-                yield found
+                yield shard_events
 
     def cause(self, cell: Cell) -> str:
-        """What ended a cell, or parts of it; empty where nothing did."""
+        """Errors that ended a cell or shards of it, in words; empty without any."""
         causes: dict[str, list[str]] = {}
         for shard, event in self.of(cell).items():
             if event.state == "failed":
                 causes.setdefault(event.cause, []).append(shard_name(shard) if shard else "")
-        return "; ".join(f"{_some(who)}: {why}".removeprefix(": ") for why, who in causes.items())
+        return "; ".join(f"{_listed(who)}: {why}".removeprefix(": ") for why, who in causes.items())
 
     def questions(self, cell: Cell) -> int:
         """Questions that were counted when it was done, or its parts; 0 before."""
@@ -157,20 +163,20 @@ class StudyEvents:
         return max(counts.values(), default=0)
 
     def unfinished(self, cell: Cell) -> str:
-        """Which shards of those that do a cell have not ended well, in words; empty without any."""
+        """Shards of a cell that failed or are not done, in words; empty without any."""
         events = self.of(cell)
         newest = next(reversed(events), None)
         count = _count(newest)
         lost = [
             shard_name(shard)
-            for shard in ((part, count) for part in range(1, count + 1))
+            for shard in ((index, count) for index in range(1, count + 1))
             if shard not in events or events[shard].state != "done"
         ]
-        return f" ({_some(lost)} not done)" if lost else ""
+        return f" ({_listed(lost)} not done)" if lost else ""
 
 
 class ImagesDigest:
-    """Of cases and their images, in whatever order they come: none of them is held."""
+    """Digest of cases and their images, independent of their order; holds none of them."""
 
     def __init__(self) -> None:
         self._sum = 0
@@ -184,7 +190,7 @@ class ImagesDigest:
         return f"{self._sum:016x}"
 
 
-def _own_images(run: Run, shard: RunShard | None) -> Iterator[tuple[str, str]]:
+def _images_of_shard(run: Run, shard: RunShard | None) -> Iterator[tuple[str, str]]:
     """The images as they are, of all cases or of those of the shard that a run is opened with."""
     return run.iter_present(run.own_cases() if shard else None)
 
@@ -196,17 +202,17 @@ def _fits(event: StudyEvent, cell: Cell, images: str) -> bool:
 
 
 def _digest(images: Iterable[tuple[str, str]]) -> str:
-    """Of the images that were judged."""
-    found = ImagesDigest()
+    """Digest of the images that were judged."""
+    digest = ImagesDigest()
     for case, sha in images:
-        found.add(case, sha)
-    return str(found)
+        digest.add(case, sha)
+    return str(digest)
 
 
 def _count(shard: RunShard | None) -> int:
     return shard[1] if shard else 0
 
 
-def _some(names: list[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+def _listed(shards: list[str]) -> str:
+    remaining = len(shards) - NAMED
+    return ", ".join(shards[:NAMED]) + (f" and {remaining:,} more" if remaining > 0 else "")

@@ -1,6 +1,6 @@
 """A study's folder: its file, the runs of its cells, and the models behind its names.
 
-DIR/study.yaml          the file, as given
+DIR/study.yaml          the file, as it was written
 DIR/study.json          the models behind its names, as they were when they were first opened
 DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
 DIR/ledgers/            the paid calls of all of its judges
@@ -44,26 +44,26 @@ class StudyModels:
 
         Raises DataError for a damaged file.
         """
-        known: dict[str, Any] = {}
+        models: dict[str, Any] = {}
         try:
-            known = json.loads((self.root / MODELS).read_text("utf-8"))
+            models = json.loads((self.root / MODELS).read_text("utf-8"))
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{self.root / MODELS} is damaged: {error}", code="damaged-file"
             ) from None
-        return {"generators": {}, "judges": {}, "scorers": {}} | known
+        return {"generators": {}, "judges": {}, "scorers": {}} | models
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Records which model a name stands for. Raises RunError if it stood for another."""
         with starting(self.root):
             models = self.read()
-            known = models[kind].get(name)
-            if known is not None and known["identity"] != dict(identity):
+            recorded = models[kind].get(name)
+            if recorded is not None and recorded["identity"] != dict(identity):
                 raise RunError(
                     f"{self.root}: {kind[:-1]} {name!r} is another one now: "
-                    f"{_difference(known, {'spec': spec, 'identity': dict(identity)})}",
+                    f"{_difference(recorded, {'spec': spec, 'identity': dict(identity)})}",
                     "give it another name, or choose another --out",
                     code="another-run",
                 )
@@ -80,8 +80,8 @@ class Study:
 
     @classmethod
     def open(cls, root: Path) -> Study:
-        """A study that was started. Raises RunError where there is none, and where its file
-        contradicts its runs."""
+        """Opens a study that was started. Raises RunError for any other folder, and for a file
+        that contradicts the study's runs."""
         if not (root / FILE).exists():
             raise RunError(
                 f"{root} is not a study",
@@ -150,18 +150,18 @@ class Study:
 
     def log_of(self, cell: Cell, run: Run) -> VerdictLog | None:
         """The verdicts of a cell's judge; None if there are none yet."""
-        known = self.models.read()["judges"].get(cell.judge)
-        if known is None or cell.scorer:
+        model = self.models.read()["judges"].get(cell.judge)
+        if model is None or cell.scorer:
             return None
-        wanted = judging_identity(known["identity"], cell.persona, cell.frames)
+        wanted = judging_identity(model["identity"], cell.persona, cell.frames)
         return next((log for log in run.judges() if dict(log.identity) == wanted), None)
 
     def scores_of(self, cell: Cell, run: Run) -> ScoreLog | None:
         """The scores of a cell's scorer; None if it was never opened."""
-        known = self.models.read()["scorers"].get(cell.judge)
-        if known is None:
+        model = self.models.read()["scorers"].get(cell.judge)
+        if model is None:
             return None
-        return ScoreLog.of(run, scoring_identity(known["identity"], cell.frames))
+        return ScoreLog.of(run, scoring_identity(model["identity"], cell.frames))
 
     def base_runs(self) -> dict[Path, Path]:
         """Run -> that of the same generator without methods; empty without any method."""
@@ -176,17 +176,18 @@ class Study:
         """A lock that a shard holds while it works. Raises InUseError where shards with another
         study file work."""
         digest = hashlib.sha256(write_study(self.file).encode()).hexdigest()[:12]
-        what = f"the study {self.root}"
-        own = self.root / f"study.file-{digest}.lock"
-        claimed = Lock(own, what, shared=True)
-        for other in sorted(self.root.glob("study.file-*.lock")):
+        folder_name = f"the study {self.root}"
+        own_path = self.root / f"study.file-{digest}.lock"
+        claimed = Lock(own_path, folder_name, shared=True)
+        for path in sorted(self.root.glob("study.file-*.lock")):
             try:
-                if other != own:
-                    Lock(other, what).release()
+                if path != own_path:
+                    Lock(path, folder_name).release()
             except InUseError:
                 claimed.release()
                 raise InUseError(
-                    f"{what} is in use by shards with another study file{self._changed_keys()}",
+                    f"{folder_name} is in use by shards with another study file"
+                    f"{self._changed_keys()}",
                     "give all shards the same file, or wait for their end",
                     code="another-run",
                 ) from None
@@ -195,34 +196,34 @@ class Study:
     def _changed_keys(self) -> str:
         """Keys in which this file differs from the written one, in words; empty without any."""
         written = read_study(self.root / FILE).model_dump(by_alias=True)
-        own = self.file.model_dump(by_alias=True)
-        other = [name for name in own if own[name] != written[name]]
-        return f" (other {', '.join(other)})" if other else ""
+        file = self.file.model_dump(by_alias=True)
+        changed = [name for name in file if file[name] != written[name]]
+        return f" (other {', '.join(changed)})" if changed else ""
 
     def _check_runs(self) -> None:
         """Raises RunError where a run that is there was made otherwise than the file says."""
         there = sorted(path.parent for path in self.root.glob(f"runs/*/*/{HEADER}"))
         wanted = {self.root / cell.folder: cell for cell in self.cells}
         if there and not wanted.keys() & set(there):
-            names = ", ".join("/".join(path.parts[-2:]) for path in there[:3])
+            run_names = ", ".join("/".join(path.parts[-2:]) for path in there[:3])
             raise RunError(
-                f"{self.root} holds another study, of {names}: choose another --out",
+                f"{self.root} holds another study, of {run_names}: choose another --out",
                 code="another-run",
             )
         for root in there:
             if (cell := wanted.get(root)) is None:
                 continue  # taken out of the file: it stays, and is in no table
             header = Run.open(root).header
-            for name, asked in (
+            for name, setting in (
                 ("data", self.file.data),
                 ("limit", cell.limit),
                 ("seeds", cell.seeds),
                 ("where", cell.where),
             ):
-                if (found := getattr(header, name)) != asked:
+                if (recorded := getattr(header, name)) != setting:
                     raise RunError(
-                        f"{root} was made with {name} {found}, and the study's file now says "
-                        f"{asked}: write {name} {found} again, or choose another --out",
+                        f"{root} was made with {name} {recorded}, and the study's file now says "
+                        f"{setting}: write {name} {recorded} again, or choose another --out",
                         code="another-run",
                     )
 
@@ -232,9 +233,9 @@ def starting(root: Path) -> Lock:
     return Lock(root / "start.lock", f"the study {root}", wait=True)
 
 
-def _difference(known: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    if known["spec"] != now["spec"]:
-        return f"it was {known['spec']}, and is {now['spec']}"
-    old, new = known["identity"], now["identity"]
+def _difference(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+    if recorded["spec"] != current["spec"]:
+        return f"it was {recorded['spec']}, and is {current['spec']}"
+    old, new = recorded["identity"], current["identity"]
     changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return ", ".join(f"{n} was {old.get(n, '-')}, and is {new.get(n, '-')}" for n in changed)

@@ -1,6 +1,6 @@
-"""`study plan`: what a study takes, and what would fail in it, before it costs anything.
+"""`study plan`: money, time and disk of a study, and its problems, before it costs anything.
 
-What isn't known is unknown: time and disk are measured (`probe`), not guessed.
+Unknown numbers stay unknown: time and disk are measured (`probe`), not guessed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STEPS: Mapping[StepKind, str] = {
     "revise": "revised captions",
     "retouch": "edited images",
 }
-"""What is made by a step of a round trip."""
+"""Step of a round trip -> its products, in words."""
 
 
 @runtime_checkable
@@ -62,27 +62,27 @@ class Particular(Protocol):
     """A judge that answers only some kinds of questions."""
 
     tasks: frozenset[str]
-    """Of `core.Task`."""
+    """Values of `core.Task`."""
 
 
 @dataclass(frozen=True)
-class PlanPart:
-    """What one model has to do."""
+class Workload:
+    """Open work of one model on one suite."""
 
     name: str
     spec: str
     what: str
-    """`images`, `texts`, `captions`, `questions`, ... and of which suite."""
+    """`images`, `texts`, `captions`, `questions`, ... and the suite."""
     count: int
-    """Not done yet."""
+    """Items that are not done yet."""
     usd: float | None = 0.0
     """Estimate, US dollars; None where no price is known."""
     most_usd: float | None = 0.0
     """Worst case, as the cap counts it."""
     seconds: float | None = None
-    """Of work, one after the other; None where it wasn't measured."""
+    """Time of the items one after the other; None if it was not measured."""
     size: float | None = 0.0
-    """Bytes on disk; None where it wasn't measured."""
+    """Bytes on disk; None if they were not measured."""
 
 
 @dataclass
@@ -91,49 +91,49 @@ class OpenQuestions:
 
     count: int = 0
     tasks: set[str] = field(default_factory=set)
-    """Of `core.Task`."""
+    """Values of `core.Task`."""
     first: Question | None = None
     """None without any."""
 
 
 @dataclass
 class StudyPlan:
-    """What a study takes."""
+    """Open work of a study, its price and its problems."""
 
     cells: int
-    images: list[PlanPart] = field(default_factory=list)
-    """Of each run, and the texts that round trips make in their place."""
-    steps: list[PlanPart] = field(default_factory=list)
-    """Of round trips; at most so many, because steps from the same image or text are taken once.
-    Their time and disk are the images'."""
-    questions: list[PlanPart] = field(default_factory=list)
-    scores: list[PlanPart] = field(default_factory=list)
-    """Of scorers; at most so many, because images that are alike are scored once."""
+    images: list[Workload] = field(default_factory=list)
+    """Images of each run, and the texts that round trips make in their place."""
+    steps: list[Workload] = field(default_factory=list)
+    """Steps of round trips: upper bounds, because steps from the same image or text are taken once.
+    Their time and disk count with the images."""
+    questions: list[Workload] = field(default_factory=list)
+    scores: list[Workload] = field(default_factory=list)
+    """Scores of scorers: upper bounds, because identical images are scored once."""
     problems: list[str] = field(default_factory=list)
-    """What would fail."""
+    """Faults that would end a cell or the study."""
     notes: list[str] = field(default_factory=list)
-    """What the numbers stand on."""
+    """Assumptions behind the numbers."""
 
     @property
     def usd(self) -> float | None:
         """Estimate of all, US dollars."""
-        return _sum(part.usd for part in self.parts)
+        return _sum(workload.usd for workload in self.workloads)
 
     @property
     def seconds(self) -> float | None:
         """Time of all, one after the other."""
-        return _sum(part.seconds for part in self.parts)
+        return _sum(workload.seconds for workload in self.workloads)
 
     @property
     def size(self) -> float | None:
         """Bytes on disk."""
-        return _sum(part.size for part in self.parts)
+        return _sum(workload.size for workload in self.workloads)
 
     @property
-    def parts(self) -> list[PlanPart]:
-        """Images, steps, questions and scores that are left to do."""
-        found = (*self.images, *self.steps, *self.questions, *self.scores)
-        return [part for part in found if part.count]
+    def workloads(self) -> list[Workload]:
+        """Images, steps, questions and scores that are not done yet."""
+        workloads = (*self.images, *self.steps, *self.questions, *self.scores)
+        return [workload for workload in workloads if workload.count]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; None is unknown."""
@@ -149,12 +149,12 @@ def plan_study(
     probe: bool = False,
     progress: Progress = silent,
 ) -> StudyPlan:
-    """What is left to do of a study, by model and suite.
+    """Counts the open work of a study, by model and suite.
 
-    out: folder of the study; what it has is left out. probe: measure time and disk with a few
-    images and questions of each model that isn't paid, in a folder that is deleted. Raises
-    StudyError for a bad file, ReleaseError for data that can't be read; what else would fail is in
-    `problems`.
+    out: folder of the study; finished work there is not counted. probe: measure time and disk with
+    a few images and questions of each model that isn't paid, in a folder that is deleted. Raises
+    StudyError for a bad file, ReleaseError for data that can't be read; all other faults are
+    listed in `problems`.
     """
     study = read_study(file, changes)
     rows = {suite: read_rows(study.data, suite) for suite in study.suites}
@@ -163,11 +163,11 @@ def plan_study(
         folder = Path(name)
         begun = out is not None and (out / FILE).exists()
         root = out if begun and out is not None else folder
-        return _Planner(Study(root, study), rows, cap, folder, probe, progress).made()
+        return _Planner(Study(root, study), rows, cap, folder, probe, progress).build()
 
 
 class _Planner:
-    """Looks at every run as `study run` would do it, and counts what is left."""
+    """Looks at every run as `study run` would do it, and counts its open work."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Planner:
         probe: bool,
         progress: Progress,
     ) -> None:
-        """study: in its folder, or one where nothing is; folder: for what is probed."""
+        """study: in its folder, or in an empty one; folder: for the probes."""
         self.study, self.file, self.rows = study, study.file, rows
         self.probed = Study(folder / "probe", study.file)
         self.progress = progress
@@ -194,12 +194,14 @@ class _Planner:
     def budget(self) -> Budget:
         return self.calls.budget
 
-    def made(self) -> StudyPlan:
+    def build(self) -> StudyPlan:
         cells = self.study.cells
         self._files()
         probed: set[str] = set()
-        for (name, model), own in cells_by(cells, lambda cell: (cell.generator, cell.model)):
-            probed |= self._images(name, model, runs_of(own))
+        for (name, model), cells_of_generator in cells_by(
+            cells, lambda cell: (cell.generator, cell.model)
+        ):
+            probed |= self._images(name, model, runs_of(cells_of_generator))
         self._steps(run for run in runs_of(cells) if run.start)
         for name, spec in self.file.all_judges.items():
             self._questions(name, spec, [c for c in cells if c.judge == name], probed)
@@ -209,7 +211,7 @@ class _Planner:
         return self.plan
 
     def _look(self, cell: Cell) -> Evaluation:
-        """The run of a cell as it would be started, or is."""
+        """Returns the run of a cell as it is, or as it would be started."""
         if cell.run not in self._looks:
             settings, run = self.study.run_settings(cell), self.study.run_of(cell)
             if cell.where:
@@ -218,7 +220,7 @@ class _Planner:
         return self._looks[cell.run]
 
     def _chosen(self, cell: Cell, run: Run | None) -> frozenset[str] | None:
-        """The cases of a cell that draws some; None, and a note, while nobody knows which."""
+        """Returns the cases that a cell draws; None, and a note, while its base is not done."""
         if run is not None:
             return frozenset(case.id for case in run.cases())
         try:
@@ -230,7 +232,7 @@ class _Planner:
             return None
 
     def _left(self, cell: Cell) -> list[Case]:
-        """The cases whose image is yet to be made."""
+        """Returns the cases whose image is not made yet."""
         return [case for case, image in self._look(cell).expected() if not image.sha256]
 
     def _files(self) -> None:
@@ -245,7 +247,7 @@ class _Planner:
                     self.plan.problems.append(f"labels: there is no file {name}")
 
     def _note(self) -> None:
-        if any(part.usd for part in (*self.plan.questions, *self.plan.steps)):
+        if any(workload.usd for workload in (*self.plan.questions, *self.plan.steps)):
             self.plan.notes.append(ASSUMED)
         if not self.probe:
             self.plan.notes.append("Time and disk are measured with --probe.")
@@ -264,33 +266,33 @@ class _Planner:
             self.plan.problems.append(f"generator {name}: {error}")
         probed = set()
         for run in runs:
-            look, left = self._look(run), self._left(run)
+            look, cases = self._look(run), self._left(run)
             if generator is not None:
                 try:
                     look.check_sources()
                     look.check_cases(generator, look.cases)
                 except CounterpriorError as error:
                     self.plan.problems.append(f"generator {name} on {run.suite}: {error}")
-            what = "texts" if run.ends_in_text else "images"
-            part = PlanPart(name, spec, f"{what} of {run.suite}", len(left), size=None)
+            medium = "texts" if run.ends_in_text else "images"
+            workload = Workload(name, spec, f"{medium} of {run.suite}", len(cases), size=None)
             if run.start and _is_paid(run):  # its steps are priced, and not measured
                 pass
             elif isinstance(generator, PaidByImage):
                 price = self.budget.prices.image(generator.identity())
                 each = None if price is None else price.edit if _edits(look) else price.image
-                usd = None if each is None else float(each * len(left))
-                part = replace(part, usd=usd, most_usd=usd)
-            elif generator is not None and self.probe and left:
-                part = self._probe_images(part, generator, run)
+                usd = None if each is None else float(each * len(cases))
+                workload = replace(workload, usd=usd, most_usd=usd)
+            elif generator is not None and self.probe and cases:
+                workload = self._probe_images(workload, generator, run)
                 probed.add(run.run)
             elif generator is None:
-                part = replace(part, usd=None, most_usd=None)
-            self.plan.images.append(part)
+                workload = replace(workload, usd=None, most_usd=None)
+            self.plan.images.append(workload)
         return probed
 
     def _steps(self, runs: Iterable[Cell]) -> None:
-        """The steps of all round trips, by who takes them; one that several share counts once."""
-        found: dict[tuple[str, StepKind, str], dict[str, OpenStep]] = {}
+        """Counts the steps of all round trips by model; a step that trips share counts once."""
+        open_steps: dict[tuple[str, StepKind, str], dict[str, OpenStep]] = {}
         problems: dict[str, None] = {}
         for run in runs:
             specs = dict(run.steps)
@@ -299,25 +301,27 @@ class _Planner:
                 assert isinstance(trip, RoundTrip)
                 trip.check_answering()
                 for case in self._left(run):
-                    for one in trip.left(case, lambda: Image.new("RGB", (1, 1))):
-                        place = run.suite, one.step, specs[one.step]
-                        found.setdefault(place, {})[one.key] = one
+                    for open_step in trip.left(case, lambda: Image.new("RGB", (1, 1))):
+                        place = run.suite, open_step.step, specs[open_step.step]
+                        open_steps.setdefault(place, {})[open_step.key] = open_step
             except CounterpriorError as error:
                 problems[f"round trips: {error}"] = None
         self.plan.problems += problems
-        for (suite, step, spec), steps in found.items():
-            usd, most = total([of_step(self.budget, one) for one in steps.values()])
-            part = PlanPart(self._who(step, spec), spec, f"{STEPS[step]} of {suite}", len(steps))
-            self.plan.steps.append(replace(part, usd=usd, most_usd=most, seconds=0.0))
+        for (suite, step, spec), steps in open_steps.items():
+            usd, most = total([of_step(self.budget, open_step) for open_step in steps.values()])
+            workload = Workload(
+                self._who(step, spec), spec, f"{STEPS[step]} of {suite}", len(steps)
+            )
+            self.plan.steps.append(replace(workload, usd=usd, most_usd=most, seconds=0.0))
 
     def _who(self, step: StepKind, spec: str) -> str:
-        """The name in the study of who takes a step."""
+        """Returns the study's name of the model that takes a step."""
         if step in EDITS:
             return f"editor of {MADE[step]}s"
-        named = self.file.all_captioners if step == "tell" else self.file.all_generators
-        return next(name for name, text in named.items() if text == spec)
+        specs = self.file.all_captioners if step == "tell" else self.file.all_generators
+        return next(name for name, text in specs.items() if text == spec)
 
-    def _probe_images(self, part: PlanPart, generator: CaseGenerator, run: Cell) -> PlanPart:
+    def _probe_images(self, workload: Workload, generator: CaseGenerator, run: Cell) -> Workload:
         """Makes a few images in a folder of its own and measures them."""
         settings = self.probed.run_settings(run)
         times, size = [], 0
@@ -333,16 +337,16 @@ class _Planner:
                 wrong = next((i for i in images if i.status != "made"), None)
         except CounterpriorError as error:
             self.plan.problems.append(f"generator {run.generator} on {run.suite}: {error}")
-            return part
+            return workload
         if wrong is not None:
             self.plan.problems.append(
                 f"generator {run.generator} on {run.suite}: {wrong.status}: {wrong.message}"
             )
-        made = sum(image.status == "made" for image in images)
+        made_count = sum(image.status == "made" for image in images)
         return replace(
-            part,
-            seconds=_seconds(times, part.count) if made else None,
-            size=part.count * size / made if made else None,
+            workload,
+            seconds=_seconds(times, workload.count) if made_count else None,
+            size=workload.count * size / made_count if made_count else None,
         )
 
     def _questions(
@@ -358,65 +362,71 @@ class _Planner:
         except CounterpriorError as error:
             self.plan.problems.append(f"judge {name}: {error}")
         for suite in dict.fromkeys(cell.suite for cell in cells):
-            own = [cell for cell in cells if cell.suite == suite]
-            left = [self._questions_left(cell, judge) for cell in own]
-            count = sum(questions.count for questions in left)
-            part = PlanPart(name, spec, f"questions of {suite}", count, size=VERDICT_SIZE * count)
+            cells_of_suite = [cell for cell in cells if cell.suite == suite]
+            open_questions = [self._questions_left(cell, judge) for cell in cells_of_suite]
+            count = sum(questions.count for questions in open_questions)
+            workload = Workload(
+                name, spec, f"questions of {suite}", count, size=VERDICT_SIZE * count
+            )
             if isinstance(judge, Particular):
-                wrong = set().union(*(questions.tasks for questions in left)) - judge.tasks
+                wrong = (
+                    set().union(*(questions.tasks for questions in open_questions)) - judge.tasks
+                )
                 if wrong:
                     self.plan.problems.append(
                         f"judge {name} can't answer the questions of {suite} ({min(wrong)})"
                     )
-            part = self._priced(part, judge, left)
+            workload = self._priced(workload, judge, open_questions)
             if judge is not None and self.probe and count and not _paid_by_call(spec):
-                cell = next((c for c in own if c.run in probed), None)
+                cell = next((c for c in cells_of_suite if c.run in probed), None)
                 if cell is not None:
-                    part = self._probe_questions(part, judge, cell)
+                    workload = self._probe_questions(workload, judge, cell)
             if count and not self.file.unchecked and open_suite(suite).gold:
-                self._check_first(part, judge, own[0])
-            self.plan.questions.append(part)
+                self._check_first(workload, judge, cells_of_suite[0])
+            self.plan.questions.append(workload)
 
     def _priced(
-        self, part: PlanPart, judge: Judge | None, left: Iterable[OpenQuestions]
-    ) -> PlanPart:
-        """The part with what its questions cost, each as much as the first of its run."""
-        if not _paid_by_call(part.spec):
-            return part
+        self, workload: Workload, judge: Judge | None, open_questions: Iterable[OpenQuestions]
+    ) -> Workload:
+        """Prices the questions, each like the first of its run."""
+        if not _paid_by_call(workload.spec):
+            return workload
         usd, most = UNKNOWN
         if judge is not None:
             identity = judge.identity()
             usd, most = total(
                 [
                     of_question(self.budget, identity, questions.first).times(questions.count)
-                    for questions in left
+                    for questions in open_questions
                     if questions.first
                 ]
             )
-        return replace(part, usd=usd, most_usd=most)
+        return replace(workload, usd=usd, most_usd=most)
 
-    def _check_first(self, asked: PlanPart, judge: Judge | None, cell: Cell) -> None:
-        """The questions about gold images that a judge is asked before those of a suite.
+    def _check_first(self, workload: Workload, judge: Judge | None, cell: Cell) -> None:
+        """Counts the questions about gold images that a judge is asked before those of a suite.
 
-        asked: its questions of the suite.
+        workload: its questions of the suite.
         """
         gold = self._gold_of(cell.suite)
-        if gold is None or Spec.parse(asked.spec).kind == "human":
+        if gold is None or Spec.parse(workload.spec).kind == "human":
             return
         log = None
         if judge is not None:
             identity = judging_identity(judge.identity(), cell.persona, cell.frames)
             log = next((log for log in gold.run.judges() if dict(log.identity) == identity), None)
-        left = _open_questions(gold, replace(cell, probes=()), judge, log)
-        part = PlanPart(
-            asked.name,
-            asked.spec,
+        open_questions = _open_questions(gold, replace(cell, probes=()), judge, log)
+        gold_workload = Workload(
+            workload.name,
+            workload.spec,
             f"gold images of {cell.suite}",
-            left.count,
-            seconds=None if asked.seconds is None else asked.seconds * left.count / asked.count,
-            size=VERDICT_SIZE * left.count,
+            open_questions.count,
+            seconds=None
+            if workload.seconds is None
+            else workload.seconds * open_questions.count / workload.count,
+            size=VERDICT_SIZE * open_questions.count,
         )
-        self.plan.questions.append(self._priced(part, judge, [left]))
+        self.plan.questions.append(self._priced(gold_workload, judge, [open_questions]))
 
     def _gold_of(self, suite: str) -> Evaluation | None:
         """The run on the gold images of all rows that are drawn of a suite; None without any."""
@@ -430,29 +440,29 @@ class _Planner:
             self._gold[suite] = Evaluation.look(settings, images, run) if images else None
         return self._gold[suite]
 
-    def _probe_questions(self, part: PlanPart, judge: Judge, cell: Cell) -> PlanPart:
+    def _probe_questions(self, workload: Workload, judge: Judge, cell: Cell) -> Workload:
         """Asks about the probed images and measures it."""
         settings = self.probed.run_settings(cell)
         generator = Run.open(settings.out).header.generator
-        tally, times, asked = Tally(), [], 0
+        tally, times, question_count = Tally(), [], 0
         try:
             with Evaluation.start(settings, generator, self.rows[cell.suite]) as opened:
-                made = [c for c in opened.cases[:PROBED] if c.id in opened.run.present()]
-                for case in made:
+                cases = [c for c in opened.cases[:PROBED] if c.id in opened.run.present()]
+                for case in cases:
                     began = monotonic()
                     _, tally = opened.ask(
                         judge, cell.probes, cell.persona, [case], frames=cell.frames
                     )
                     times.append(monotonic() - began)
-                    asked = max(asked, tally.labels.total())
+                    question_count = max(question_count, tally.labels.total())
         except CounterpriorError as error:
             self.plan.problems.append(f"judge {cell.judge} on {cell.suite}: {error}")
-            return part
+            return workload
         if tally.first_error:
             self.plan.problems.append(f"judge {cell.judge} on {cell.suite}: {tally.first_error}")
-        if not asked:
-            return part
-        return replace(part, seconds=_seconds(times, part.count / asked))
+        if not question_count:
+            return workload
+        return replace(workload, seconds=_seconds(times, workload.count / question_count))
 
     def _scores(self, name: str, spec: str, cells: Sequence[Cell], probed: Container[str]) -> None:
         """The scores of one scorer, by suite."""
@@ -465,17 +475,17 @@ class _Planner:
         asks = Spec.parse(spec).argument
         usd = None if _paid_by_call(asks) else 0.0  # what a scorer asks a model is not known before
         for suite in dict.fromkeys(cell.suite for cell in cells):
-            own = [cell for cell in cells if cell.suite == suite]
-            count = sum(map(self._unscored, own))
-            what, size = f"scores of {suite}", VERDICT_SIZE * count
-            part = PlanPart(name, spec, what, count, usd=usd, most_usd=usd, size=size)
-            cell = next((cell for cell in own if cell.run in probed), None)
+            cells_of_suite = [cell for cell in cells if cell.suite == suite]
+            count = sum(map(self._unscored, cells_of_suite))
+            work, size = f"scores of {suite}", VERDICT_SIZE * count
+            workload = Workload(name, spec, work, count, usd=usd, most_usd=usd, size=size)
+            cell = next((cell for cell in cells_of_suite if cell.run in probed), None)
             if scorer is not None and usd is not None and self.probe and count and cell:
-                part = self._probe_scores(part, scorer, cell)
-            self.plan.scores.append(part)
+                workload = self._probe_scores(workload, scorer, cell)
+            self.plan.scores.append(workload)
 
     def _unscored(self, cell: Cell) -> int:
-        """Images without a score, those that are yet to be made too."""
+        """Counts the images without a score, those that are not made yet too."""
         look = self._look(cell)
         log = self.study.scores_of(cell, look.run)
         return sum(
@@ -483,7 +493,7 @@ class _Planner:
             for case, image in look.expected()
         )
 
-    def _probe_scores(self, part: PlanPart, scorer: Scorer, cell: Cell) -> PlanPart:
+    def _probe_scores(self, workload: Workload, scorer: Scorer, cell: Cell) -> Workload:
         """Scores the probed images one by one and measures it."""
         run = Run.open(self.probed.root / cell.folder)
         times = []
@@ -494,11 +504,11 @@ class _Planner:
                 try:
                     scorer.score([(case.prompt, frame.image) for frame in frames])
                 except Exception as error:  # a model's own code may raise anything
-                    told = f"scorer {cell.judge} on {cell.suite}: {error}"
-                    self.plan.problems.append(told)
-                    return part
+                    problem = f"scorer {cell.judge} on {cell.suite}: {error}"
+                    self.plan.problems.append(problem)
+                    return workload
                 times.append(monotonic() - began)
-        return replace(part, seconds=_seconds(times, part.count)) if times else part
+        return replace(workload, seconds=_seconds(times, workload.count)) if times else workload
 
     def _questions_left(self, cell: Cell, judge: Judge | None) -> OpenQuestions:
         look = self._look(cell)
@@ -508,17 +518,17 @@ class _Planner:
 def _open_questions(
     look: Evaluation, cell: Cell, judge: Judge | None, log: VerdictLog | None
 ) -> OpenQuestions:
-    """What a judge will be asked as a cell asks, about images that are there or will be."""
+    """Collects the open questions of a cell, about images that are made or will be."""
     together = bool(getattr(judge, "takes_clips", False))
     probes = probes_of(cell.probes)
     asking = Asking(look.run.root, look.suite.name, cell.persona, probes, cell.frames, together)
-    suite, left = asking.open_suite(), OpenQuestions()
+    suite, open_questions = asking.open_suite(), OpenQuestions()
     for case, image in look.expected():
         questions, _ = asking.left(suite, look.rows[case.row], case, image, log)
-        left.count += len(questions)
-        left.tasks |= {question.task for question in questions}
-        left.first = left.first or next(iter(questions), None)
-    return left
+        open_questions.count += len(questions)
+        open_questions.tasks |= {question.task for question in questions}
+        open_questions.first = open_questions.first or next(iter(questions), None)
+    return open_questions
 
 
 def _edits(look: Evaluation) -> bool:
@@ -540,7 +550,7 @@ def _is_paid(cell: Cell) -> bool:
 
 
 def _seconds(times: Sequence[float], count: float) -> float:
-    """Time of so many; the first of several also loads the model, once."""
+    """Time of `count` items, seconds; the first of several also loads the model, once."""
     if len(times) < 2:
         return sum(times) * count
     each = sum(times[1:]) / len(times[1:])
@@ -549,5 +559,5 @@ def _seconds(times: Sequence[float], count: float) -> float:
 
 def _sum(values: Iterable[float | None]) -> float | None:
     """The sum; None where one is unknown."""
-    found = list(values)
-    return None if None in found else sum(value for value in found if value is not None)
+    numbers = list(values)
+    return None if None in numbers else sum(value for value in numbers if value is not None)

@@ -23,13 +23,13 @@ class Recipe:
 
     @property
     def title(self) -> str:
-        """Of its table."""
+        """Title of its table; empty without a table."""
         return self.study.table.title if self.study.table else ""
 
 
 @cache
 def recipe_names() -> tuple[str, ...]:
-    """Of all recipes, sorted."""
+    """Names of all recipes, sorted."""
     folder = resources.files(__package__) / "recipes"
     files = (file.name for file in folder.iterdir())
     return tuple(sorted(name.removesuffix(".yaml") for name in files if name.endswith(".yaml")))
@@ -37,7 +37,7 @@ def recipe_names() -> tuple[str, ...]:
 
 @cache
 def read_recipe(name: str) -> Recipe:
-    """A recipe. Raises UsageError for one that isn't there."""
+    """Reads a recipe. Raises UsageError for an unknown name."""
     if name not in recipe_names():
         raise UsageError(unknown("recipe", name, recipe_names()), code="unknown-name")
     file = resources.files(__package__) / "recipes" / f"{name}.yaml"
@@ -46,15 +46,15 @@ def read_recipe(name: str) -> Recipe:
 
 
 def find_layout(name: str) -> TableLayout:
-    """The table of a recipe, or of a study file of your own.
+    """Returns the table of a recipe, or of the user's study file.
 
-    Raises UsageError for neither, and for a file without a `table`.
+    Raises UsageError for an unknown recipe, and for a file without a `table`.
     """
     if name.endswith((".yaml", ".yml")):
-        found = read_study(Path(name)).table
-        if found is None:
+        layout = read_study(Path(name)).table
+        if layout is None:
             raise UsageError(f"{name} has no `table`", code="no-table")
-        return found
+        return layout
     layout = read_recipe(name).study.table
     if layout is None:
         raise UsageError(f"the recipe {name} has no `table`", code="no-table")

@@ -64,12 +64,12 @@ class Failure:
 
 @dataclass
 class StudyDone:
-    """What one `study run` did."""
+    """Result of one `study run`."""
 
     study: Study
     failures: list[Failure] = field(default_factory=list)
     spending: Spending = field(default_factory=Spending)
-    """What paid calls came to."""
+    """Sums of all paid calls."""
 
     def table(self, layout: str = "", form: str = "md") -> str:
         """The study as one table: `layout` is a recipe, `form` one of md, tex, csv and json."""
@@ -97,12 +97,12 @@ def open_model(cell: Cell, models: TripModels) -> CaseGenerator:
     return apply_methods(open_generator(cell.spec), cell.methods)
 
 
-def sampled_rows(cells: Iterable[Cell], suite: str, found: Rows) -> frozenset[str]:
+def sampled_rows(cells: Iterable[Cell], suite: str, rows_of_suite: Rows) -> frozenset[str]:
     """Ids of the rows of a suite that any generator of a study draws."""
     together = open_suite(suite).together
     limits = {cell.limit for cell in cells if cell.suite == suite}
-    sampled = (sample_rows(found.rows, limit, together) for limit in limits)
-    return frozenset(row.id for rows in sampled for row in rows)
+    sampled = (sample_rows(rows_of_suite.rows, limit, together) for limit in limits)
+    return frozenset(row.id for sample in sampled for row in sample)
 
 
 def biased_cases(study: Study, cell: Cell) -> frozenset[str]:
@@ -158,18 +158,18 @@ def run_study(
     """
     out = Path(out)
     if isinstance(file, Mapping):
-        asked = parse_study(yaml.safe_dump(dict(file), sort_keys=False), "the study", changes)
-        text = write_study(asked)
+        study_file = parse_study(yaml.safe_dump(dict(file), sort_keys=False), "the study", changes)
+        text = write_study(study_file)
     else:
-        asked = read_study(Path(file), changes)
-        text = write_study(asked) if changes else Path(file).read_text("utf-8")
-    for folder in asked.corpora.values():
+        study_file = read_study(Path(file), changes)
+        text = write_study(study_file) if changes else Path(file).read_text("utf-8")
+    for folder in study_file.corpora.values():
         read_corpus(Path(folder))
-    rows = {suite: read_rows(asked.data, suite) for suite in asked.suites}
-    cap = asked.max_usd if max_usd is None else max_usd
-    cost = Cost(asked.concurrency, cap, Path(asked.prices) if asked.prices else None)
+    rows = {suite: read_rows(study_file.data, suite) for suite in study_file.suites}
+    cap = study_file.max_usd if max_usd is None else max_usd
+    cost = Cost(study_file.concurrency, cap, Path(study_file.prices) if study_file.prices else None)
     with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
-        study = Study.start(out, asked, text, held if scale.shard else None)
+        study = Study.start(out, study_file, text, held if scale.shard else None)
         _check_rows(study, rows)
         return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
@@ -206,7 +206,7 @@ class _Session:
                 self._trips.release()
                 raise
             self._do([cell for cell in cells if not cell.where], generators, raters)
-            # Which cases these draw, the answers about the others say.
+            # The verdicts on the other cells decide which cases these draw.
             if chosen := [cell for cell in cells if cell.where]:
                 self._do(chosen, generators, self._open_raters(chosen))
         spending = self.plan.budget.spending
@@ -218,36 +218,36 @@ class _Session:
         generators: dict[tuple[str, str], CaseGenerator],
         raters: dict[str, Rater],
     ) -> None:
-        """The images of cells and the answers about them, with one model in memory at a time."""
+        """Makes the images of cells and judges them, with one model in memory at a time."""
         for model in list(generators):
-            own = [cell for cell in cells if (cell.generator, cell.model) == model]
-            if own:
-                self._generate(own, generators.pop(model))
+            cells_of_model = [cell for cell in cells if (cell.generator, cell.model) == model]
+            if cells_of_model:
+                self._generate(cells_of_model, generators.pop(model))
                 _release()
         for name in list(raters):
-            own = [cell for cell in cells if cell.judge == name]
-            self._rate_cells(own, raters.pop(name))
+            cells_of_rater = [cell for cell in cells if cell.judge == name]
+            self._rate_cells(cells_of_rater, raters.pop(name))
             _release()
 
     def _open_raters(self, cells: Sequence[Cell]) -> dict[str, Rater]:
         """Judges and scorers that have something to do and answer at all; none is loaded yet."""
-        found = {}
-        known = self.study.models.read()
+        raters = {}
+        models = self.study.models.read()
         for kind in ("judges", "scorers"):
-            named = self.study.file.all_judges if kind == "judges" else self.study.file.scorers
-            for name, spec in named.items():
-                own = [c for c in cells if c.judge == name]
-                if _is_same(known[kind], name, spec) and all(map(self._is_done, own)):
+            specs = self.study.file.all_judges if kind == "judges" else self.study.file.scorers
+            for name, spec in specs.items():
+                cells_of_rater = [c for c in cells if c.judge == name]
+                if _is_same(models[kind], name, spec) and all(map(self._is_done, cells_of_rater)):
                     continue
                 try:
                     rater = self._open_rater(kind, spec)
                     identity = rater.identity()
                 except CounterpriorError as error:
-                    self._fail(own, error)
+                    self._fail(cells_of_rater, error)
                     continue
                 self.study.models.remember(kind, name, spec, identity)
-                found[name] = rater
-        return found
+                raters[name] = rater
+        return raters
 
     def _open_rater(self, kind: str, spec: str) -> Rater:
         if kind == "scorers":
@@ -273,8 +273,8 @@ class _Session:
             for run in runs:
                 trip = generators[run.generator, run.model]
                 assert isinstance(trip, RoundTrip)
-                settings, found = self.study.run_settings(run), self.rows[run.suite]
-                yield from trip_cases(settings, trip, found, self.scale.shard)
+                settings, rows = self.study.run_settings(run), self.rows[run.suite]
+                yield from trip_cases(settings, trip, rows, self.scale.shard)
 
         if runs:
             # What ends it here ends the runs below, and is said for each of them.
@@ -283,22 +283,22 @@ class _Session:
 
     def _open_generators(self, cells: Sequence[Cell]) -> dict[tuple[str, str], CaseGenerator]:
         """(Name, model) -> those that have images to make; none is loaded yet."""
-        found: dict[tuple[str, str], CaseGenerator] = {}
-        known = self.study.models.read()["generators"]
-        for model, own in cells_by(cells, lambda cell: (cell.generator, cell.model)):
+        generators: dict[tuple[str, str], CaseGenerator] = {}
+        models = self.study.models.read()["generators"]
+        for model, cells_of_model in cells_by(cells, lambda cell: (cell.generator, cell.model)):
             spec = model[1]
-            if all(_is_same(known, c.run, spec) and self._is_made(c) for c in own):
+            if all(_is_same(models, c.run, spec) and self._is_made(c) for c in cells_of_model):
                 continue
             try:
-                generator = open_model(own[0], self._trips)
+                generator = open_model(cells_of_model[0], self._trips)
                 identity = generator.identity()
             except CounterpriorError as error:
-                self._fail(own, error)
+                self._fail(cells_of_model, error)
                 continue
-            for cell in runs_of(own):
+            for cell in runs_of(cells_of_model):
                 self.study.models.remember("generators", cell.run, spec, identity)
-            found[model] = generator
-        return found
+            generators[model] = generator
+        return generators
 
     def _count_images(self, cells: Sequence[Cell]) -> None:
         """Counts what all images so far have cost under the cap, before the first call."""
@@ -308,8 +308,8 @@ class _Session:
 
     def _generate(self, cells: Sequence[Cell], generator: CaseGenerator) -> None:
         """The images of one generator, on all of its suites."""
-        left = runs_of(cells)
-        for number, run in enumerate(left):
+        runs = runs_of(cells)
+        for number, run in enumerate(runs):
             of_run = [cell for cell in cells if cell.suite == run.suite]
             alone = bool(run.methods or run.start)
             try:
@@ -328,8 +328,8 @@ class _Session:
                 )
                 done.run.check_made()
             except LoadError as error:  # no other suite can go better
-                rest = {one.suite for one in left[number:]}
-                self._fail([cell for cell in cells if cell.suite in rest], error)
+                remaining_suites = {remaining_run.suite for remaining_run in runs[number:]}
+                self._fail([cell for cell in cells if cell.suite in remaining_suites], error)
                 return
             except CounterpriorError as error:
                 self._fail(of_run, error)
@@ -438,8 +438,8 @@ class _Session:
         return lambda stage, done, total: self.progress(f"{cell}, {stage}", done, total)
 
 
-def _is_same(known: Mapping[str, Any], name: str, spec: str) -> bool:
-    return name in known and known[name]["spec"] == spec
+def _is_same(models: Mapping[str, Any], name: str, spec: str) -> bool:
+    return name in models and models[name]["spec"] == spec
 
 
 def _release() -> None:

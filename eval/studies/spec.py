@@ -1,7 +1,7 @@
 """A study file: generators x suites x judges and scorers, and what is done otherwise in some cells.
 
-Every fault is said with file, line and field. A key that is given twice is one: YAML would keep the
-last of them without a word.
+Every fault names file, line and field. A repeated key is a fault: YAML would keep the last one
+silently.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _frames(text: str) -> str:
 
 
 ShownFrames = Annotated[str, AfterValidator(_frames)]
-"""Which frames of a clip are judged, as text of a `FrameChoice`."""
+"""Choice of the frames of a clip that are judged, as text of a `FrameChoice`."""
 
 
 class StudyError(DataError):
@@ -72,7 +72,7 @@ class StudyError(DataError):
 
 
 class Sampling(TablePart):
-    """Which images are made of a suite, and how they are asked about."""
+    """Sample of a suite: the images that are made, and how they are judged."""
 
     limit: Annotated[int, Field(ge=1)] | None = None
     """Rows to sample; None for all."""
@@ -83,39 +83,39 @@ class Sampling(TablePart):
     persona: Manner | None = None
     """How free questions are answered; the study's where None."""
     frames: ShownFrames | None = None
-    """Which frames of a clip are judged and scored; the study's where None."""
+    """Frames of a clip that are judged and scored; the study's where None."""
     where: Literal["biased"] | None = None
     """Cases that generators with a method draw: `biased` for those that a judge calls biased in
     every order of mention without the method; all where None."""
 
 
 class NamePatterns(TablePart):
-    """Cells, by shell patterns of their names; a name that isn't given fits all."""
+    """Cells, by shell patterns of their names; a missing pattern fits all."""
 
     suite: str = "*"
     generator: str = "*"
     judge: str = "*"
 
     def fits(self, suite: str, generator: str, judge: str) -> bool:
-        """Whether a cell is meant."""
-        asked = ((suite, self.suite), (generator, self.generator), (judge, self.judge))
-        return all(fnmatchcase(name, pattern) for name, pattern in asked)
+        """Whether a cell fits all patterns."""
+        patterns = ((suite, self.suite), (generator, self.generator), (judge, self.judge))
+        return all(fnmatchcase(name, pattern) for name, pattern in patterns)
 
 
 class CellOverride(NamePatterns, Sampling):
-    """Cells that are left out, or done otherwise where a setting is given."""
+    """Cells that are left out, or done with other settings if any is set."""
 
     spec: str | None = None
-    """Of the generator there, e.g. of a model's editing pipeline."""
+    """Spec of the generator there, e.g. of a model's editing pipeline."""
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings that are given."""
+        """Settings that the entry changes."""
         return self.model_dump(include={*Sampling.model_fields, "spec"}, exclude_none=True)
 
 
 class TripEditors(TablePart):
-    """Who makes the edits of round trips; without one, criteria that need it are left out."""
+    """Models that edit in round trips; criteria that need a missing one are left out."""
 
     image: str = ""
     """Spec of a generator that edits images."""
@@ -124,7 +124,7 @@ class TripEditors(TablePart):
 
 
 class StudyFile(TablePart):
-    """What a study is of."""
+    """Contents of a study file."""
 
     data: str = ""
     """Release: a folder, or NAMESPACE/NAME@vX.Y.Z on the Hub."""
@@ -152,7 +152,7 @@ class StudyFile(TablePart):
     persona: Manner = "standard"
     """How free questions are answered."""
     frames: ShownFrames = USUAL
-    """Which frames of a clip are judged and scored."""
+    """Frames of a clip that are judged and scored."""
     unchecked: bool = False
     """Whether judges judge without being checked on gold images first."""
     only: tuple[NamePatterns, ...] = ()
@@ -168,7 +168,7 @@ class StudyFile(TablePart):
     concurrency: Annotated[int, Field(ge=1)] = 8
     """Paid calls under way at the same time."""
     table: TableLayout | None = None
-    """What `study table` shows, where no other is named."""
+    """Layout of `study table` unless it names another."""
 
     @property
     def all_generators(self) -> dict[str, str]:
@@ -197,7 +197,7 @@ class Cell:
     judge: str
     """Name in the study, of a judge or a scorer."""
     spec: str
-    """Of the generator."""
+    """Spec of the generator."""
     limit: int | None
     """Rows to sample; None for all."""
     seeds: int
@@ -207,17 +207,17 @@ class Cell:
     persona: str
     """How free questions are answered."""
     frames: str = USUAL
-    """Which frames of a clip are judged and scored."""
+    """Frames of a clip that are judged and scored."""
     methods: tuple[str, ...] = ()
     """Specs of the methods around the generator, the innermost first."""
     scorer: bool = False
     """Whether a scorer looks at the images, and no judge."""
     start: str = ""
-    """Of a round trip: `image` or `text`; empty for anything else."""
+    """Start of a round trip, `image` or `text`; empty for other runs."""
     steps: tuple[tuple[StepKind, str], ...] = ()
-    """Of a round trip: kind and spec of its models, those of its name first."""
+    """Kind and spec of the models of a round trip, those in its name first."""
     where: str = ""
-    """Which cases are drawn, see `Sampling`; all where empty, and always without a method."""
+    """Cases that are drawn, see `Sampling`; all if empty, and always all without a method."""
 
     @property
     def base(self) -> str:
@@ -226,19 +226,19 @@ class Cell:
 
     @property
     def model(self) -> str:
-        """What makes its images: the generator's spec and those of the methods."""
+        """Specs of the generator and the methods that make its images."""
         if self.start:
             return JOINT.join((self.start, *(f"{kind}={spec}" for kind, spec in self.steps)))
         return " + ".join((self.spec, *self.methods))
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Of a round trip: those of the suite's variants whose route its models can go."""
-        known = {kind for kind, _ in self.steps}
+        """Variants of the suite whose route the models of a round trip can go."""
+        kinds = {kind for kind, _ in self.steps}
         routes = (
-            routes_of(check_start(self.start), sorted(known - set(EDITS))) if self.start else []
+            routes_of(check_start(self.start), sorted(kinds - set(EDITS))) if self.start else []
         )
-        fit = tuple(route.name for route in routes if known >= set(route.steps))
+        fit = tuple(route.name for route in routes if kinds >= set(route.steps))
         return tuple(v for v in SUITES[self.suite].variants if v.startswith(fit)) if fit else ()
 
     @property
@@ -257,7 +257,7 @@ class Cell:
 
     @property
     def asked(self) -> list[str]:
-        """What decides which questions are asked about an image."""
+        """Settings that decide which questions are asked about an image."""
         frames = [] if self.frames == USUAL else [self.frames]
         return frames if self.scorer else [*self.probes, self.persona, *frames]
 
@@ -315,22 +315,22 @@ def write_study(study: StudyFile) -> str:
 
 def generators_of(study: StudyFile) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Name of a generator, with and without each method -> its spec and those of the methods."""
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    specs_by_name: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name, spec in study.all_generators.items():
-        found[name] = spec, ()
+        specs_by_name[name] = spec, ()
         for method, specs in study.methods.items():
-            found[f"{name}+{method}"] = spec, (specs,) if isinstance(specs, str) else specs
-    return found
+            specs_by_name[f"{name}+{method}"] = spec, (specs,) if isinstance(specs, str) else specs
+    return specs_by_name
 
 
 def cells_of(study: StudyFile) -> list[Cell]:
     """Every cell, by generator, suite, judge and scorer in the order of the file."""
-    found = []
-    for suite, generator, made in _runs_of(study):
+    cells = []
+    for suite, generator, run_settings in _runs_of(study):
         sampling = study.suites[suite]
-        for judge in _raters_of(study, made):
+        for judge in _raters_of(study, run_settings):
             place = suite, generator, judge
-            if study.only and not any(one.fits(*place) for one in study.only):
+            if study.only and not any(pattern.fits(*place) for pattern in study.only):
                 continue
             settings: dict[str, Any] = {
                 "probes": study.probes,
@@ -338,25 +338,25 @@ def cells_of(study: StudyFile) -> list[Cell]:
                 "frames": study.frames,
                 "limit": None,
             }
-            settings |= {"seeds": 1, **made} | sampling.model_dump(exclude_none=True)
+            settings |= {"seeds": 1, **run_settings} | sampling.model_dump(exclude_none=True)
             left_out = False
-            for one in study.exceptions:
-                if one.fits(*place):
-                    left_out = left_out or not one.changes
-                    settings |= one.changes
+            for override in study.exceptions:
+                if override.fits(*place):
+                    left_out = left_out or not override.changes
+                    settings |= override.changes
             if not settings.get("methods"):
                 settings.pop("where", None)
             if not left_out:
                 cell = Cell(suite, generator, judge, **settings)
-                found.append(replace(cell, scorer=judge in study.scorers))
-    return found
+                cells.append(replace(cell, scorer=judge in study.scorers))
+    return cells
 
 
 def labels_of(study: StudyFile, cell: Cell) -> tuple[Path | None, bool]:
     """The file of people's labels of a cell's images, and whether it is of several runs."""
     files = study.labels.get(cell.suite)
     if isinstance(files, str):
-        runs = {other.run for other in cells_of(study) if other.suite == cell.suite}
+        runs = {neighbor.run for neighbor in cells_of(study) if neighbor.suite == cell.suite}
         return Path(files), len(runs) > 1
     file = (files or {}).get(cell.generator)
     return (Path(file) if file else None), False
@@ -366,17 +366,17 @@ def trips_in(study: StudyFile) -> dict[str, dict[str, Any]]:
     """Name of each run of round trips -> where it starts, and its steps; those without a criterion
     that their editors allow are left out."""
     editors = {"retouch": study.editors.image, "revise": study.editors.text}
-    found = {}
-    for start, kinds, names in trips_of(list(study.all_captioners), list(study.all_generators)):
+    trips = {}
+    for start, kinds, models in trips_of(list(study.all_captioners), list(study.all_generators)):
         specs = {"tell": study.all_captioners, "draw": study.all_generators}
-        steps = [(kind, specs[kind][name]) for kind, name in zip(kinds, names, strict=True)]
+        steps = [(kind, specs[kind][name]) for kind, name in zip(kinds, models, strict=True)]
         needed = {step for route in routes_of(start, kinds) for step in route.steps}
         steps += [(kind, spec) for kind, spec in editors.items() if spec and kind in needed]
         cell = {"spec": "", "start": start, "steps": tuple(steps)}
-        known = {kind for kind, _ in steps}
-        if any(known >= set(route.steps) for route in routes_of(start, kinds)):
-            found[trip_name(start, names)] = cell
-    return found
+        step_kinds = {kind for kind, _ in steps}
+        if any(step_kinds >= set(route.steps) for route in routes_of(start, kinds)):
+            trips[trip_name(start, models)] = cell
+    return trips
 
 
 def _runs_of(study: StudyFile) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -387,14 +387,14 @@ def _runs_of(study: StudyFile) -> Iterator[tuple[str, str, dict[str, Any]]]:
                 yield suite, generator, {"spec": spec, "methods": methods}
     for suite in study.suites:
         if suite in SUITES and SUITES[suite].takes_trips:
-            for name, made in trips_in(study).items():
-                yield suite, name, made
+            for name, trip in trips_in(study).items():
+                yield suite, name, trip
 
 
-def _raters_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
+def _raters_of(study: StudyFile, run_settings: Mapping[str, Any]) -> Iterator[str]:
     """Judges and scorers of a run; scorers look at images only."""
-    kinds = [kind for kind, _ in made.get("steps", ()) if kind not in EDITS]
-    if made.get("start") and end_of(made["start"], kinds) == "text":
+    kinds = [kind for kind, _ in run_settings.get("steps", ()) if kind not in EDITS]
+    if run_settings.get("start") and end_of(run_settings["start"], kinds) == "text":
         yield from study.text_judges or study.judges
     else:
         yield from study.judges
@@ -404,8 +404,8 @@ def _raters_of(study: StudyFile, made: Mapping[str, Any]) -> Iterator[str]:
 def _problems(study: StudyFile) -> Iterator[StudyFault]:
     """Faults that the types of the fields do not exclude, the first in the file first."""
     needed = {"data": study.data, "suites": study.suites, "generators": study.all_generators}
-    for key, given in {**needed, "judges": study.judges}.items():
-        if not given and (any(needed.values()) or study.judges or not study.corpora):
+    for key, value in {**needed, "judges": study.judges}.items():
+        if not value and (any(needed.values()) or study.judges or not study.corpora):
             yield (
                 (key,),
                 "missing-field",
@@ -424,23 +424,27 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
     }
     yield from _trip_problems(study)
     for key, kinds in models.items():
-        what = _WHAT.get(key, key[:-1])
-        seen: dict[str, str] = {}
+        noun = _WHAT.get(key, key[:-1])
+        names_by_lower: dict[str, str] = {}
         for name, text in getattr(study, key).items():
             if not NAME.fullmatch(name):
                 yield (key, name), "bad-name", _bad_name(name)
             # Some file systems hold one of two names that differ in case only.
-            if (other := seen.setdefault(name.lower(), name)) != name:
-                yield (key, name), "duplicate-id", f"{name!r} and {other!r} differ in case only"
-            yield from _spec_problems((key, name), what, text, kinds)
-    for what, named in (("judge", study.judges), ("scorer", study.scorers)):
-        specs: dict[str, str] = {}
-        for name, text in named.items():
-            if (other := specs.setdefault(text, name)) != name:
+            if (first_name := names_by_lower.setdefault(name.lower(), name)) != name:
                 yield (
-                    (f"{what}s", name),
+                    (key, name),
                     "duplicate-id",
-                    f"{name!r} is the same {what} as {other!r}",
+                    f"{name!r} and {first_name!r} differ in case only",
+                )
+            yield from _spec_problems((key, name), noun, text, kinds)
+    for noun, specs_by_name in (("judge", study.judges), ("scorer", study.scorers)):
+        specs: dict[str, str] = {}
+        for name, text in specs_by_name.items():
+            if (first_name := specs.setdefault(text, name)) != name:
+                yield (
+                    (f"{noun}s", name),
+                    "duplicate-id",
+                    f"{name!r} is the same {noun} as {first_name!r}",
                 )
     for name in study.scorers:
         if name.lower() in map(str.lower, study.judges):
@@ -456,7 +460,7 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
         for text in (texts,) if isinstance(texts, str) else texts:
             yield from _spec_problems(("methods", name), "method", text, METHODS)
     runs = dict.fromkeys(name for _, name, _ in _runs_of(study))
-    names = {
+    names_by_axis = {
         "suite": list(study.suites),
         "generator": list(runs),
         "judge": [*study.all_judges, *study.scorers],
@@ -469,24 +473,26 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
                 unknown("suite of the study", suite, study.suites),
             )
         for generator in files if isinstance(files, dict) else ():
-            if generator not in names["generator"]:
-                problem = unknown("generator", generator, names["generator"])
+            if generator not in names_by_axis["generator"]:
+                problem = unknown("generator", generator, names_by_axis["generator"])
                 yield ("labels", suite, generator), "unknown-name", problem
     for key, patterns in (("only", study.only), ("except", study.exceptions)):
         for number, pattern in enumerate(patterns):
-            for what, known in names.items():
-                text = getattr(pattern, what)
-                if not any(fnmatchcase(name, text) for name in known):
-                    problem = f"{text!r} fits no {what} of {', '.join(known)}"
-                    yield (key, number, what), "unknown-name", problem
-    for number, one in enumerate(study.exceptions):
-        own = one.changes.keys() & {"limit", "seeds", "spec", "where"}
-        if one.judge != "*" and own:
-            keys = ", ".join(sorted(own))
+            for axis, axis_names in names_by_axis.items():
+                text = getattr(pattern, axis)
+                if not any(fnmatchcase(name, text) for name in axis_names):
+                    problem = f"{text!r} fits no {axis} of {', '.join(axis_names)}"
+                    yield (key, number, axis), "unknown-name", problem
+    for number, override in enumerate(study.exceptions):
+        image_settings = override.changes.keys() & {"limit", "seeds", "spec", "where"}
+        if override.judge != "*" and image_settings:
+            keys = ", ".join(sorted(image_settings))
             problem = f"all judges see the same images: remove `judge`, or {keys}"
             yield ("except", number, "judge"), "conflicting-options", problem
-        if one.spec is not None:
-            yield from _spec_problems(("except", number, "spec"), "generator", one.spec, GENERATORS)
+        if override.spec is not None:
+            yield from _spec_problems(
+                ("except", number, "spec"), "generator", override.spec, GENERATORS
+            )
     if study.table is not None:
         yield from layout_problems(study.table)
         for number, column in enumerate(study.table.columns):
@@ -501,12 +507,12 @@ _WHAT = {"any_to_any": "model that is a captioner and a generator", "text_judges
 
 
 def _trip_problems(study: StudyFile) -> Iterator[StudyFault]:
-    for key, text, what, kinds in (
+    for key, text, noun, kinds in (
         ("image", study.editors.image, "generator", GENERATORS),
         ("text", study.editors.text, "captioner", CAPTIONERS),
     ):
         if text:
-            yield from _spec_problems(("editors", key), what, text, kinds)
+            yield from _spec_problems(("editors", key), noun, text, kinds)
     for name in study.any_to_any:
         if name in study.generators or name in study.captioners:
             yield ("any_to_any", name), "duplicate-id", f"{name!r} names another model, too"
@@ -546,7 +552,7 @@ def _bad_name(name: str) -> str:
 
 
 def _spec_problems(
-    place: tuple[Any, ...], what: str, text: str, kinds: Iterable[str]
+    place: tuple[Any, ...], noun: str, text: str, kinds: Iterable[str]
 ) -> Iterator[StudyFault]:
     try:
         kind = Spec.parse(text).kind
@@ -554,18 +560,18 @@ def _spec_problems(
         yield place, error.code, str(error)
         return
     if kind not in kinds and kind != "python":
-        yield place, "unknown-name", unknown(what, kind, [*kinds, "python"])
+        yield place, "unknown-name", unknown(noun, kind, [*kinds, "python"])
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """A name that isn't there, with those that are near it, or else all."""
-    known = list(known)
-    near = get_close_matches(name, known, n=3)
-    return f"no {what} {name!r}: " + (
+def unknown(noun: str, name: str, choices: Iterable[str]) -> str:
+    """Returns a message for an unknown name, with the nearest choices, or else all."""
+    choices = list(choices)
+    near = get_close_matches(name, choices, n=3)
+    return f"no {noun} {name!r}: " + (
         f"did you mean {' or '.join(near)}?"
         if near
-        else f"choose from {', '.join(known)}"
-        if known
+        else f"choose from {', '.join(choices)}"
+        if choices
         else "there is none"
     )
 
@@ -623,7 +629,7 @@ Lines = Mapping[tuple[Any, ...], int]
 
 
 def _lines(text: str, source: str) -> Lines:
-    """Where everything stands. Raises StudyError for what is no YAML, and a key given twice."""
+    """Reads the line of every key. Raises StudyError for text that is not YAML or repeats a key."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -632,28 +638,28 @@ def _lines(text: str, source: str) -> Lines:
         raise StudyError(
             f"{place}: no YAML: {getattr(error, 'problem', None) or error}", code="bad-yaml"
         ) from None
-    found: dict[tuple[Any, ...], int] = {}
+    lines: dict[tuple[Any, ...], int] = {}
     if root is not None:
-        _walk(root, (), found, source)
-    return found
+        _walk(root, (), lines, source)
+    return lines
 
 
-def _walk(node: yaml.Node, path: tuple[Any, ...], found: dict[Any, int], source: str) -> None:
-    found.setdefault(path, node.start_mark.line + 1)
+def _walk(node: yaml.Node, path: tuple[Any, ...], lines: dict[Any, int], source: str) -> None:
+    lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             below, line = (*path, key.value), key.start_mark.line + 1
-            if below in found:
+            if below in lines:
                 raise StudyError(
                     f"{source}:{line}: {'.'.join(map(str, below))} occurs twice, first in line "
-                    f"{found[below]}",
+                    f"{lines[below]}",
                     code="duplicate-id",
                 )
-            found[below] = line
-            _walk(value, below, found, source)
+            lines[below] = line
+            _walk(value, below, lines, source)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            _walk(value, (*path, number), found, source)
+            _walk(value, (*path, number), lines, source)
 
 
 def _at(source: str, lines: Lines, place: Sequence[Any]) -> str:
@@ -671,23 +677,23 @@ def _first_fault(
 
     def place(loc: tuple[Any, ...]) -> tuple[Any, ...]:
         # A union adds which of its types was tried; what stands in the file does not.
-        kept = [key for key in loc if not (isinstance(key, str) and "[" in key)]
-        while kept and tuple(kept) not in lines and kept[-1] in ("str", "dict", "tuple"):
-            kept.pop()
-        return tuple(kept)
+        keys = [key for key in loc if not (isinstance(key, str) and "[" in key)]
+        while keys and tuple(keys) not in lines and keys[-1] in ("str", "dict", "tuple"):
+            keys.pop()
+        return tuple(keys)
 
-    faults = sorted(error.errors(), key=lambda one: lines.get(place(one["loc"]), 10**9))
+    faults = sorted(error.errors(), key=lambda fault: lines.get(place(fault["loc"]), 10**9))
     first = faults[0]
     where = place(first["loc"]) or tuple(first["loc"])  # a key may look like a type
     problem = first["msg"].lower().replace("input should", "should")
     if first["type"] == "extra_forbidden":
-        known = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)
+        allowed_keys = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)
         if where[:2] == ("table", "lines"):
-            known = _keys(LineLayout)
-        problem = unknown("key", str(where[-1]), known)
+            allowed_keys = _keys(LineLayout)
+        problem = unknown("key", str(where[-1]), allowed_keys)
     elif first["type"] in ("model_type", "dict_type"):
         problem = "should be a mapping; write {} for the defaults"
     elif not isinstance(first["input"], Mapping):
         problem += f", not {first['input']!r}"
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return f"{_at(source, lines, where)}: {problem}{more}", fault_code(first["type"])
+    remaining_text = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{_at(source, lines, where)}: {problem}{remaining_text}", fault_code(first["type"])

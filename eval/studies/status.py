@@ -1,4 +1,4 @@
-"""How far every cell of a study is."""
+"""Status of every cell of a study."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .folder import Study
 from .spec import Cell
 
 State = Literal["waiting", "images", "verdicts", "failed", "done"]
-"""Of a cell: not begun; images or verdicts under way; ended by a cause; all there."""
+"""State of a cell: not begun; images or verdicts under way; ended by a cause; complete."""
 
 
 @dataclass(frozen=True)
 class CellStatus:
-    """How far a cell is."""
+    """Progress of one cell."""
 
     cell: Cell
     state: State
     cases: int = 0
-    """Images that are asked for; 0 where the run has not begun."""
+    """Images of the run; 0 if it has not begun."""
     images: Mapping[str, int] = field(default_factory=dict)
     """Images by what became of them: `made`, `missing`, `refused`, `error`."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """Answers about the present images, or scores: `answered`, and failures by name."""
     questions: int = 0
-    """Questions that there are; 0 where nobody has counted them yet."""
+    """Count of all questions; 0 until they are counted."""
     cause: str = ""
-    """What ended it, where it failed."""
+    """Error that ended it; empty unless it failed."""
     lost: str = ""
-    """Which shards lack something, in words; empty where none does."""
+    """Shards that are incomplete, in words; empty without any."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -43,20 +43,22 @@ class CellStatus:
 
     @property
     def gap(self) -> str:
-        """What is not there yet, in a few words; empty where the cell is done."""
+        """Missing images or verdicts, in a few words; empty if the cell is done."""
         if self.state == "done":
             return ""
         if self.state == "failed":
             return f"failed: {self.cause}"
         if self.state == "waiting":
             return "not begun"
-        made, said = sum(self.images.values()), sum(self.verdicts.values())
-        if made < self.cases:
-            return f"{self.cases - made:,} of {self.cases:,} images were never made{self.lost}"
+        image_count, answer_count = sum(self.images.values()), sum(self.verdicts.values())
+        if image_count < self.cases:
+            return (
+                f"{self.cases - image_count:,} of {self.cases:,} images were never made{self.lost}"
+            )
         images = self.images.get("made", 0)
         if self.cell.scorer:
-            return f"scored in part: {said:,} of {images:,} images{self.lost}"
-        return f"judged in part: {said:,} answers about {images:,} images{self.lost}"
+            return f"scored in part: {answer_count:,} of {images:,} images{self.lost}"
+        return f"judged in part: {answer_count:,} answers about {images:,} images{self.lost}"
 
 
 def study_status(study: Study) -> list[CellStatus]:

@@ -158,7 +158,7 @@ def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
     """
     suites = list(study.file.suites)
     layout = layout or study.file.table or generic_layout(suites, list(study.file.scorers))
-    return _Table(study, without_missing_suites(layout, suites)).made()
+    return _Table(study, without_missing_suites(layout, suites)).build()
 
 
 @dataclass
@@ -237,7 +237,7 @@ class _Table:
             for column in self.layout.columns
         ]
 
-    def made(self) -> StudyTable:
+    def build(self) -> StudyTable:
         paper = self.layout.paper
         lines = list(self._lines())
         shown = any(cell.paper is not None for line in lines for cell in line.cells)

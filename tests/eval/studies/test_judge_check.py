@@ -112,7 +112,7 @@ def test_a_study_checks_its_judges_first(
         assert planned[name, f"gold images of {PAIRS}"] == 21
         assert planned[name, f"questions of {PAIRS}"] == 16
     run_study(file, out)
-    assert not plan_study(file, out).parts
+    assert not plan_study(file, out).workloads
     logs = Run.open(out / "gold" / GOLD).judges()
     asked = [len((log.root / VERDICTS).read_text().splitlines()) for log in logs]
     assert asked == [21, 21], "once each, whatever the number of generators"

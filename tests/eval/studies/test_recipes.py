@@ -206,7 +206,7 @@ def test_a_recipe_can_be_planned(
         file = tmp_path / f"{name}.yaml"
         file.write_text(recipe.text)
         found = plan_study(file, changes=made.changes(name))
-        assert bool(found.parts) != bool(recipe.study.corpora), name
+        assert bool(found.workloads) != bool(recipe.study.corpora), name
         assert all("can't be drawn" in p or "clock" in p for p in found.problems), found.problems
 
 

@@ -34,14 +34,14 @@ def test_a_plan_counts_what_is_then_done(text_release: Path, tmp_path: Path) -> 
     plan = plan_study(file)
     assert plan.seconds is None and plan.size is None and plan.usd == 0 and not plan.problems
     assert not any(name.startswith("loaded") for name in doubles.DID), "a plan loads no model"
-    planned = {(p.name, p.what): p.count for p in plan.parts}
+    planned = {(p.name, p.what): p.count for p in plan.workloads}
     assert planned["red", f"images of {HOM}"] == 6 and planned["red", f"images of {UC}"] == 8
     run_study(file, out)
     images = sum(n for name, n in doubles.DID.items() if name.startswith("red "))
     asked = sum(n for name, n in doubles.DID.items() if name.startswith("ann "))
     assert images == sum(p.count for p in plan.images)
     assert asked == sum(p.count for p in plan.questions)
-    assert not plan_study(file, out).parts
+    assert not plan_study(file, out).workloads
     more = plan_study(file, out, changes=["generators.blue=python:study_doubles:painter?name=blue"])
     assert {p.name for p in more.images if p.count} == {"blue"}
     assert sum(p.count for p in more.questions) == asked
@@ -62,7 +62,7 @@ def test_refused_images_have_no_questions(text_release: Path, tmp_path: Path) ->
     assert 0 < done < asked
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with RunLock(out, kind="study"):  # a study that is at work can be planned
-        assert not plan_study(file, out).parts
+        assert not plan_study(file, out).workloads
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 

@@ -1,4 +1,4 @@
-"""The step at which the layout is decided is found again, on cases that are biased without it."""
+"""Studies of `switch:` on biased cases recover the step that decides the layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.selftest.trials import homogenization_trials
 from counterprior.eval.studies import preflight, runner
 from counterprior.eval.studies.preflight import plan_study
-from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.runner import biased_cases, run_study
 from counterprior.eval.studies.scores.switched import biased
 from counterprior.eval.studies.spec import parse_study
 from counterprior.eval.studies.table import StudyTable, study_table
@@ -62,7 +62,7 @@ def values(table: StudyTable) -> dict[tuple[str, str], float]:
 def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> None:
     file, out = tmp_path / "s.yaml", tmp_path / "out"
     file.write_text(yaml.safe_dump(study_of()))
-    planned = {part.name: part.count for part in plan_study(file).images}
+    planned = {workload.name: workload.count for workload in plan_study(file).images}
     assert planned == dict.fromkeys(planned, 20)
     assert any("at most" in note for note in plan_study(file).notes)
     done = run_study(file, out)
@@ -70,7 +70,7 @@ def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> Non
     chosen = {case.id for case in Run.open(out / "runs" / HOM / "r+a2b-2").cases()}
     assert 0 < len(chosen) < 20
     assert Run.open(out / "runs" / HOM / "r+n2a-3").header.where == "biased"
-    assert not plan_study(file, out).parts
+    assert not plan_study(file, out).workloads
     table = study_table(done.study)
     assert table.complete and "10 rows, biased cases, 1 seed" in "".join(table.remarks)
     found = values(table)
@@ -96,6 +96,19 @@ def test_nothing_is_drawn_while_nobody_knows_what_is_biased(tmp_path: Path) -> N
     assert len(done.failures) == 4
     assert all("which the study leaves out" in failure.cause for failure in done.failures)
     assert not list((tmp_path / "out").glob("runs/*/*/images"))
+
+
+def test_a_base_run_without_biased_case_fails_the_cells_that_draw_them(tmp_path: Path) -> None:
+    out, generators = tmp_path / "out", {"r": "render:?order_bias=-9&decides=3"}
+    done = run_study(study_of(generators=generators), out)
+    assert [failure.cell.generator for failure in done.failures] == [
+        f"r+{method}" for method in study_of()["methods"]
+    ]
+    assert all("in both orders" in failure.cause for failure in done.failures)
+    assert [path.name for path in (out / "runs" / HOM).iterdir()] == ["r"]
+    (cell, *_) = [cell for cell in done.study.cells if cell.where]
+    with raises("no-biased-case", f"{HOM} x r", error=RunError):
+        biased_cases(done.study, cell)
 
 
 @pytest.mark.parametrize(
