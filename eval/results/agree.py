@@ -1,4 +1,4 @@
-"""`counterprior agree`: how far metrics say what people say.
+"""`counterprior agree`: agreement of metrics with human annotators.
 
 The published study and its exchanged columns are explained in `docs/agreement.md`.
 """
@@ -33,18 +33,21 @@ def human_scores(labels: Sequence[Label]) -> dict[str, float | None]:
     Labels are numbers in [0, 1] or `WORDS`. Raises RowError for other labels, and for labels of
     more than one question or of two images of a sample.
     """
-    given: dict[str, list[float]] = {}
+    values_by_sample: dict[str, list[float]] = {}
     question = labels[0].question if labels else ""
     for label in of_one_run(labels):
         if label.question != question:
-            both = f"{label.question!r} and {question!r}"
+            questions = f"{label.question!r} and {question!r}"
             raise RowError(
-                f"{label.place}: question: {both}: give the labels of one question",
+                f"{label.place}: question: {questions}: pass the labels of one question only",
                 code="conflicting-options",
             )
         value = _score(label)
-        given.setdefault(label.case, []).extend([] if value is None else [value])
-    return {name: float(np.mean(values)) if values else None for name, values in given.items()}
+        values_by_sample.setdefault(label.case, []).extend([] if value is None else [value])
+    return {
+        name: float(np.mean(values)) if values else None
+        for name, values in values_by_sample.items()
+    }
 
 
 def _score(label: Label) -> float | None:
@@ -56,8 +59,8 @@ def _score(label: Label) -> float | None:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 1:
-        known = ", ".join([*WORDS, UNDECIDED])
-        problem = f"{label.label!r}: write a number in [0, 1] or one of {known}"
+        accepted = ", ".join([*WORDS, UNDECIDED])
+        problem = f"{label.label!r}: write a number in [0, 1] or one of {accepted}"
         raise RowError(f"{label.place}: label: {problem}", code="bad-value")
     return value
 
@@ -69,18 +72,18 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
     finite, and a file without any metric; columns that are no numbers are passed over.
     """
     scores: dict[str, dict[str, float]] = {}
-    seen: set[str] = set()
+    samples: set[str] = set()
     for number, row in read_rows(path):
         sample = row.get("sample_id")
         if not isinstance(sample, str) or not sample:
             raise RowError(
                 f"{path}:{number}: sample_id: a non-empty text is needed", code="missing-field"
             )
-        if sample in seen:
+        if sample in samples:
             raise RowError(
                 f"{path}:{number}: sample_id: {sample!r} occurs twice", code="duplicate-id"
             )
-        seen.add(sample)
+        samples.add(sample)
         for name, value in row.items():
             score = _number(value, path.suffix == ".csv") if name != "sample_id" else None
             if score is None:
@@ -88,7 +91,7 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
             if not math.isfinite(score):
                 raise RowError(
                     f"{path}:{number}: {name}: {score} is not a score: write null "
-                    f"where there is none",
+                    f"for a missing score",
                     code="not-a-number",
                 )
             scores.setdefault(name, {})[sample] = score
@@ -136,7 +139,10 @@ def agreement(
     shares = reliability(tp, fp, fn, tn)
     correlations = {kind: correlation(x, y, kind) for kind in kinds}
     estimates: dict[str, tuple[float, Interval]] = {
-        **{kind: (found.value, found.interval) for kind, found in correlations.items()},
+        **{
+            kind: (coefficient.value, coefficient.interval)
+            for kind, coefficient in correlations.items()
+        },
         "precision": (shares.precision, wilson(tp, tp + fp)),
         "recall": (shares.recall, wilson(tp, tp + fn)),
         "specificity": (shares.specificity, wilson(tn, tn + fp)),
@@ -161,17 +167,17 @@ def _f1_interval(counts: NDArray[np.int64]) -> Interval:
     if not n or not counts[:3].any():
         return NOTHING
     draws = np.random.default_rng(0).multinomial(n, counts / n, _DRAWS)
-    whole = 2 * draws[:, 0] + draws[:, 1] + draws[:, 2]
-    f1 = 2 * draws[:, 0][whole > 0] / whole[whole > 0]
+    denominator = 2 * draws[:, 0] + draws[:, 1] + draws[:, 2]
+    f1 = 2 * draws[:, 0][denominator > 0] / denominator[denominator > 0]
     low, high = np.quantile(f1, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
 
 def _estimate(value: float, interval: Interval) -> dict[str, Any]:
-    known = not (math.isnan(value) or math.isnan(interval.low))
+    defined = not (math.isnan(value) or math.isnan(interval.low))
     return {
         "value": None if math.isnan(value) else value,
-        "interval": tuple(interval) if known else None,
+        "interval": tuple(interval) if defined else None,
     }
 
 

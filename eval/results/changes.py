@@ -1,4 +1,4 @@
-"""What runs changed against a base run, in bias and in image quality, on the same cases."""
+"""Changes of runs against a base run, in bias and in image quality, on the same cases."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class QualityChange(Comparison):
 
 COLUMNS = ("run", "what", "by", "before", "after", "difference", "95 %", "p", "Holm", "pairs")
 NUMBERS = COLUMNS[3:]
-"""Those that stand on the right."""
+"""Columns that are aligned to the right."""
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,24 @@ class QualityReport:
 
     @property
     def title(self) -> str:
-        """Above the table of changes."""
+        """Title of the table of changes."""
         return f"{self.suite}: against {self.base}, on the cases that both have"
 
     def rows(self) -> list[tuple[str, ...]]:
         """The changes as text, a tuple of `COLUMNS` each."""
         return [
             (
-                one.first,
-                f"{one.score} ({one.better} is better)" if one.kind == "bias" else "quality",
-                one.scorer,
-                *(value_text(v, one.unit) for v in (one.before, one.after, one.value)),
-                interval_text(one.interval, one.unit),
-                *(value_text(p, "1", "-") for p in (one.p_value, one.adjusted)),
-                f"{one.n:,}",
+                change.first,
+                f"{change.score} ({change.better} is better)"
+                if change.kind == "bias"
+                else "quality",
+                change.scorer,
+                *(value_text(v, change.unit) for v in (change.before, change.after, change.value)),
+                interval_text(change.interval, change.unit),
+                *(value_text(p, "1", "-") for p in (change.p_value, change.adjusted)),
+                f"{change.n:,}",
             )
-            for one in self.changes
+            for change in self.changes
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -109,14 +111,14 @@ class QualityReport:
 
 
 def compare_quality(
-    base_run: str, base: ImageQuality, others: Mapping[str, ImageQuality]
+    base_run: str, base: ImageQuality, qualities: Mapping[str, ImageQuality]
 ) -> list[QualityChange]:
-    """Each run's scores less the base's, paired by case. others: by the run's name."""
+    """Each run's scores less the base's, paired by case. qualities: run -> quality."""
     changes = []
-    for name, other in others.items():
-        shared = [case for case in base.values if case in other.values]
+    for name, quality in qualities.items():
+        shared = [case for case in base.values if case in quality.values]
         difference = cluster_mean(
-            np.array([other.values[case] - base.values[case] for case in shared]),
+            np.array([quality.values[case] - base.values[case] for case in shared]),
             [base.clusters[case] for case in shared],
         )
         changes.append(
@@ -130,22 +132,22 @@ def compare_quality(
                 better="higher",
                 unit="1",
                 before=base.score.value,
-                after=other.score.value,
+                after=quality.score.value,
             )
         )
     return adjust(changes)
 
 
 def compare_bias(
-    base_run: str, base: JudgedRun, others: Mapping[str, JudgedRun]
+    base_run: str, base: JudgedRun, judged_runs: Mapping[str, JudgedRun]
 ) -> list[QualityChange]:
     """Each run's headline score less the base's, on the items that both have a value for."""
     headline = open_suite(base.result.run.suite).headline
     before, items = base.whole[headline.score], headline.items(base.outcomes)
     changes = []
-    for name, other in others.items():
-        after = other.whole[headline.score]
-        difference = paired(headline.items(other.outcomes), items, headline)
+    for name, judged in judged_runs.items():
+        after = judged.whole[headline.score]
+        difference = paired(headline.items(judged.outcomes), items, headline)
         changes.append(
             QualityChange.of(
                 difference.scaled(factor_of(before.unit)),
@@ -181,25 +183,28 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
 
 
 def reported_quality(runs: Sequence[RunContents]) -> list[QualityReport]:
-    """Bias and quality of the runs of one suite, as a report has them; nothing where nobody scored.
+    """Bias and quality of the runs of one suite, as a report shows them; empty without scorers.
 
-    One for every base, see `RunContents`.
+    One report for every base, see `RunContents`.
     """
     if not any(run.quality for run in runs):
         return []
-    names = {run.name for run in runs}
+    run_names = {run.name for run in runs}
     groups: dict[str, list[RunContents]] = {}
     for run in runs:
         base = run.base or runs[0].name
-        if base in names:
+        if base in run_names:
             groups.setdefault(base, []).append(run)
-    found = []
+    reports = []
     for base, members in groups.items():
         members.sort(key=lambda run: run.name != base)
-        judged = {run.name: {one.result.judge: one for one in run.judged} for run in members}
+        judged = {
+            run.name: {judged_run.result.judge: judged_run for judged_run in run.judged}
+            for run in members
+        }
         quality = {run.name: run.quality for run in members}
-        found.append(quality_report_of(judged, quality, runs[0].suite.name))
-    return found
+        reports.append(quality_report_of(judged, quality, runs[0].suite.name))
+    return reports
 
 
 def quality_report_of(
@@ -209,50 +214,53 @@ def quality_report_of(
 ) -> QualityReport:
     """Bias and quality of runs on one suite, the first of which is the base.
 
-    judged: run -> judge -> result; qualities: run -> what each scorer says. Raises RunError where
+    judged: run -> judge -> result; qualities: run -> one for each scorer. Raises RunError where
     two runs were scored by different versions of a scorer.
     """
-    base, *others = judged
+    base, *compared = judged
     headline = open_suite(suite).headline.score
-    shown = {
+    scores = {
         name: [
-            *(replace(j.whole[headline], name=f"{headline} by {who}") for who, j in parts.items()),
+            *(
+                replace(j.whole[headline], name=f"{headline} by {judge}")
+                for judge, j in by_judge.items()
+            ),
             *(quality.score for quality in qualities[name]),
         ]
-        for name, parts in judged.items()
+        for name, by_judge in judged.items()
     }
     changes: list[QualityChange] = []
-    for who, first in judged[base].items():
-        changes += compare_bias(base, first, _runs_judged_by(judged, others, who))
+    for judge, first in judged[base].items():
+        changes += compare_bias(base, first, _runs_judged_by(judged, compared, judge))
     for scored in qualities[base]:
-        alike = {name: _of_the_same(scored, name, qualities[name]) for name in others}
+        alike = {name: _same_scorer(scored, name, qualities[name]) for name in compared}
         changes += compare_quality(base, scored, {n: q for n, q in alike.items() if q})
-    return QualityReport(suite, base, shown, changes)
+    return QualityReport(suite, base, scores, changes)
 
 
 def _runs_judged_by(
-    found: Mapping[str, Mapping[str, Any]], names: Iterable[str], who: str
+    judged: Mapping[str, Mapping[str, Any]], run_names: Iterable[str], judge: str
 ) -> dict[str, Any]:
-    return {name: found[name][who] for name in names if who in found[name]}
+    return {name: judged[name][judge] for name in run_names if judge in judged[name]}
 
 
-def _of_the_same(
-    base: ImageQuality, name: str, others: Sequence[ImageQuality]
+def _same_scorer(
+    base: ImageQuality, name: str, candidates: Sequence[ImageQuality]
 ) -> ImageQuality | None:
-    """What the same scorer says of another run; None where nobody like it scored that."""
-    for other in others:
-        if other.identity == base.identity:
-            return other
-    for other in others:
-        if other.scorer == base.scorer:
+    """The quality of another run by the same scorer; None if it did not score that run."""
+    for candidate in candidates:
+        if candidate.identity == base.identity:
+            return candidate
+    for candidate in candidates:
+        if candidate.scorer == base.scorer:
             changed = sorted(
                 key
-                for key in base.identity.keys() | other.identity.keys()
-                if base.identity.get(key) != other.identity.get(key)
+                for key in base.identity.keys() | candidate.identity.keys()
+                if base.identity.get(key) != candidate.identity.get(key)
             )
             raise RunError(
-                f"{name} was scored by another {base.scorer} ({', '.join(changed)}): score both "
-                f"runs with the same one",
+                f"{name} was scored by another version of {base.scorer} ({', '.join(changed)}): "
+                f"score both runs with the same version",
                 code="different-rows",
             )
     return None
@@ -260,9 +268,9 @@ def _of_the_same(
 
 def check_alike(runs: Mapping[str, Run]) -> None:
     """Raises RunError for runs of different rows. runs: by name."""
-    base, *others = runs
+    base, *compared = runs
     first = runs[base].header
-    for name in others:
+    for name in compared:
         header = runs[name].header
         if (header.suite, header.rows_sha256) != (first.suite, first.rows_sha256):
             raise RunError(
@@ -272,13 +280,15 @@ def check_alike(runs: Mapping[str, Run]) -> None:
 
 
 def _judged(runs: Mapping[str, Run], settings: ScoreSettings) -> dict[str, dict[str, JudgedRun]]:
-    """Run -> judge -> result; nothing where nobody judged."""
-    found: dict[str, dict[str, JudgedRun]] = {name: {} for name in runs}
-    judged = {
+    """Run -> judge -> result; empty for a run without verdicts."""
+    by_run: dict[str, dict[str, JudgedRun]] = {name: {} for name in runs}
+    names_by_root = {
         str(run.root): name
         for name, run in runs.items()
         if settings.judges or any(not judge.is_empty for judge in run.judges())
     }
-    for one in score_runs([Path(root) for root in judged], settings) if judged else ():
-        found[judged[one.result.folder]][one.result.judge] = one
-    return found
+    for judged_run in (
+        score_runs([Path(root) for root in names_by_root], settings) if names_by_root else ()
+    ):
+        by_run[names_by_root[judged_run.result.folder]][judged_run.result.judge] = judged_run
+    return by_run

@@ -38,7 +38,7 @@ _WORTH: Mapping[str, Mapping[str, float]] = {
     "coverage": {"PASS": 1, "FAIL": 1, "UNDECIDABLE": 0},
     "pass_decided": {"PASS": 1, "FAIL": 0},
 }
-"""Rate -> what each verdict counts in it; those without a number are no part of it."""
+"""Rate -> value of each verdict in it; verdicts without a value are excluded."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class CheckedMethod:
     rules: CheckerRules
     checked: Sequence[CheckedImage]
     before: Sequence[CheckedImage] = ()
-    """The same images before calibration; none where nobody asked."""
+    """The same images before calibration; empty unless requested."""
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -71,27 +71,27 @@ class CheckReport:
     tables: Mapping[str, PlainTable]
     """File name without its ending -> rows."""
     curves: Mapping[str, Mapping[str, Any]]
-    """Method, or `all` -> what `analyze` says of its labeled images; empty without labels."""
+    """Method, or `all` -> result of `analyze` on its labeled images; empty without labels."""
     left_out: Sequence[str]
-    """Labeled samples that are of none of the methods."""
+    """Labeled samples that belong to none of the methods."""
 
 
 @dataclass(frozen=True)
 class CheckInputs:
-    """What a report is made of."""
+    """Files and settings of a report."""
 
     methods: Sequence[str]
     """``METHOD=FILE`` of samples with their detections, each."""
     rules: Path | None = None
     """checker.yaml; None for the published, calibrated rules."""
     before: Sequence[str] = ()
-    """``METHOD=FILE`` of the same samples before calibration; else the same files."""
+    """``METHOD=FILE`` of the same samples before calibration; empty for the same files."""
     before_rules: Path | None = None
     """The rules before calibration; without them there is no table of calibration."""
     labels: Path | None = None
     """People's labels of some of the samples."""
     size: Size = PUBLISHED_SIZE
-    """Of images whose row gives none."""
+    """Size of images whose row has none."""
 
 
 def check_report(inputs: CheckInputs) -> CheckReport:
@@ -113,14 +113,14 @@ def check_report(inputs: CheckInputs) -> CheckReport:
         )
     rules = CheckerRules.load(inputs.rules)
     methods: list[CheckedMethod] = []
-    seen: dict[str, str] = {}
+    method_of: dict[str, str] = {}
     for name, file in files.items():
         checked = check_file(file, rules, inputs.size)
-        for one in checked:
-            other = seen.setdefault(one.sample.sample_id, name)
-            if other != name:
+        for image in checked:
+            previous = method_of.setdefault(image.sample.sample_id, name)
+            if previous != name:
                 raise RowError(
-                    f"{file}: sample_id: {one.sample.sample_id!r} is in {other} too",
+                    f"{file}: sample_id: {image.sample.sample_id!r} is in {previous} too",
                     code="duplicate-id",
                 )
         earlier: list[CheckedImage] = []
@@ -136,8 +136,10 @@ def check_report(inputs: CheckInputs) -> CheckReport:
         "pairs": [_pairs(m) for m in methods],
         "relations": [_relations(m) for m in methods],
         "calibration": [row for m in methods if m.before for row in _calibration(m)],
-        "audit": [_audit(name, told) for name, told in curves.items()],
-        "risk_coverage": [row for name, told in curves.items() for row in _risks(name, told)],
+        "audit": [_audit(name, analysis) for name, analysis in curves.items()],
+        "risk_coverage": [
+            row for name, analysis in curves.items() for row in _risks(name, analysis)
+        ],
     }
     return CheckReport(methods, {n: t for n, t in tables.items() if t}, curves, left_out)
 
@@ -156,21 +158,21 @@ def _plain(value: Any) -> Any:
 
 
 def _named(specs: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for spec in specs:
         name, _, file = spec.rpartition("=")
         if not name or "/" in name:
             raise UsageError(f"{spec!r} has no name: write METHOD=FILE", code="missing-option")
-        if slugify(name) in map(slugify, found):
+        if slugify(name) in map(slugify, files):
             raise UsageError(
-                f"method {name!r} is given twice, or differs in signs only", code="duplicate-id"
+                f"method {name!r} occurs twice, or differs only in punctuation", code="duplicate-id"
             )
-        found[name] = Path(file)
-    return found
+        files[name] = Path(file)
+    return files
 
 
 def _main(method: CheckedMethod) -> dict[str, Any]:
-    """T5: what passes, what is decided, and how surely, with intervals over prompts."""
+    """T5: rates of passed and of decided images and the confidence, with intervals over prompts."""
     metrics = method.metrics
     row: dict[str, Any] = {"method": method.name, "images": metrics["total_samples"]}
     for name, (value, low, high) in _rates(method.checked).items():
@@ -180,13 +182,13 @@ def _main(method: CheckedMethod) -> dict[str, Any]:
 
 def _rates(checked: Sequence[CheckedImage]) -> dict[str, tuple[float | None, ...]]:
     """Each rate with its 95 % interval over prompts, whose images are alike, in percent."""
-    prompts = np.array([one.sample.prompt_id for one in checked])
-    found = {}
+    prompts = np.array([image.sample.prompt_id for image in checked])
+    rates = {}
     for name, worth in _WORTH.items():
-        values = [worth.get(one.verdict, math.nan) for one in checked]
+        values = [worth.get(image.verdict, math.nan) for image in checked]
         (rate,) = cluster_interval(values, prompts, (0, 1))
-        found[name] = tuple(_percent(value) for value in (rate.value, *rate.interval))
-    return found
+        rates[name] = tuple(_percent(value) for value in (rate.value, *rate.interval))
+    return rates
 
 
 def _percent(value: float | None) -> float | None:
@@ -206,7 +208,7 @@ def _abstention(method: CheckedMethod) -> dict[str, Any]:
 
 
 def _prompts(method: CheckedMethod) -> dict[str, Any]:
-    """T7: prompts of which an image passes, or all do."""
+    """T7: shares of prompts with at least one image that passes, and with all images passing."""
     metrics = method.metrics
     best, every = metrics.get("best_of_k", {}), metrics.get("all_of_k", {})
     return {
@@ -220,23 +222,26 @@ def _prompts(method: CheckedMethod) -> dict[str, Any]:
 
 def _pairs(method: CheckedMethod) -> dict[str, Any]:
     """Counterfactual pairs: an arrangement said in both ways, best of K."""
-    found = method.metrics.get("counterfactual_pairs", {})
-    n = found.get("count", 0)
-    shares = {name: _percent(found[name] / n) if n else None for name in PAIRS}
+    counts = method.metrics.get("counterfactual_pairs", {})
+    n = counts.get("count", 0)
+    shares = {name: _percent(counts[name] / n) if n else None for name in PAIRS}
     return {"method": method.name, "pairs": n, **shares}
 
 
 def _relations(method: CheckedMethod) -> dict[str, Any]:
-    by = method.metrics["by_relation"]
+    by_relation = method.metrics["by_relation"]
     return {
         "method": method.name,
-        **{one: _percent(by.get(one, {}).get("pass_rate_overall")) for one in RELATIONS},
+        **{
+            relation: _percent(by_relation.get(relation, {}).get("pass_rate_overall"))
+            for relation in RELATIONS
+        },
     }
 
 
 def _calibration(method: CheckedMethod) -> PlainTable:
     """Before and after calibration, and the change."""
-    old, new = (_calibrated(summarize(one)) for one in (method.before, method.checked))
+    old, new = (_calibrated(summarize(images)) for images in (method.before, method.checked))
     rows = []
     for name, after in new.items():
         before = old[name]
@@ -260,31 +265,33 @@ def _calibrated(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 def _human(
     methods: Sequence[CheckedMethod], labels: Path | None
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Checker against people, of all methods together and of each that has labels."""
+    """Checker against human annotators, for all methods together and for each with labels."""
     if labels is None:
         return {}, []
-    given = read_labels(labels)
-    rows = {m.name: [one.to_row() for one in m.checked] for m in methods}
-    known = {row["sample_id"] for part in rows.values() for row in part}
-    own = [label for label in given if label.case in known]
-    found = {"all": analyze([row for part in rows.values() for row in part], own)}
-    for name, part in rows.items():
-        samples = {row["sample_id"] for row in part}
-        of_method = [label for label in own if label.case in samples]
+    all_labels = read_labels(labels)
+    rows = {m.name: [image.to_row() for image in m.checked] for m in methods}
+    sample_ids = {row["sample_id"] for method_rows in rows.values() for row in method_rows}
+    matched = [label for label in all_labels if label.case in sample_ids]
+    analyses = {
+        "all": analyze([row for method_rows in rows.values() for row in method_rows], matched)
+    }
+    for name, method_rows in rows.items():
+        samples = {row["sample_id"] for row in method_rows}
+        of_method = [label for label in matched if label.case in samples]
         if of_method and len(methods) > 1:
-            found[name] = analyze(part, of_method)
-    return found, sorted({label.case for label in given} - known)
+            analyses[name] = analyze(method_rows, of_method)
+    return analyses, sorted({label.case for label in all_labels} - sample_ids)
 
 
-def _audit(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What labels say of the verdicts; shares of 1."""
-    plain = told["risk"]["human_undecidable_excluded"]
-    counted = told["risk"]["human_undecidable_counted"]
-    ends = told["kappa"]["interval"] or (None, None)
+def _audit(name: str, analysis: Mapping[str, Any]) -> dict[str, Any]:
+    """Reliability of the verdicts by the labels; shares in [0, 1]."""
+    plain = analysis["risk"]["human_undecidable_excluded"]
+    counted = analysis["risk"]["human_undecidable_counted"]
+    ends = analysis["kappa"]["interval"] or (None, None)
     return {
         "method": name,
-        "labeled": told["labeled"],
-        "kappa": told["kappa"]["value"],
+        "labeled": analysis["labeled"],
+        "kappa": analysis["kappa"]["value"],
         "kappa_low": ends[0],
         "kappa_high": ends[1],
         "coverage": plain["coverage"],
@@ -295,9 +302,9 @@ def _audit(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _risks(name: str, told: Mapping[str, Any]) -> PlainTable:
+def _risks(name: str, analysis: Mapping[str, Any]) -> PlainTable:
     return [
         {"method": name, "risk_of": kind, **point}
-        for kind, curve in told["risk_coverage"].items()
+        for kind, curve in analysis["risk_coverage"].items()
         for point in curve["points"]
     ]

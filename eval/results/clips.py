@@ -19,9 +19,9 @@ from ..suites.scoring import in_groups, mean_score
 from ..suites.worths import Worth
 
 SHORT = "short"
-"""Why a clip has no changes: fewer than two of its frames have a label."""
+"""Reason why a clip has no changes: fewer than two of its frames have a label."""
 STILL = "image"
-"""Why an image has none: it is no clip."""
+"""Reason why an image has none: it is not a clip."""
 
 MEANINGS = {
     "first_frame": "Share of clips whose first judged frame is judged {label}.",
@@ -37,13 +37,13 @@ MEANINGS = {
 
 
 def clip_scores(suite: Suite[Any], outcomes: Sequence[Outcome]) -> list[Score]:
-    """The scores over time of every question that clips were asked; none where nothing is a clip.
+    """The scores over time of every question about clips; empty without clips.
 
     All are of the original probe.
     """
     if not any(outcome.frames for outcome in outcomes):
         return []
-    return in_groups(outcomes, lambda part, group: _of_group(suite.worths, part, group))
+    return in_groups(outcomes, lambda subset, group: _of_group(suite.worths, subset, group))
 
 
 def score_meanings(suite: Suite[Any] | type[Suite[Any]]) -> dict[str, str]:
@@ -66,35 +66,44 @@ def _of_group(
 ) -> Iterator[Score]:
     for question, worth in worths.items():
         key = (question, ORIGINAL)
-        asked = [o for o in outcomes if not o.verdicts or key in o.verdicts]
-        if not any(key in outcome.verdicts for outcome in asked):
+        eligible = [o for o in outcomes if not o.verdicts or key in o.verdicts]
+        if not any(key in outcome.verdicts for outcome in eligible):
             continue
         label = _label(worth)
-        said = [in_time(outcome.frames, key) for outcome in asked]
+        verdicts_by_clip = [in_time(outcome.frames, key) for outcome in eligible]
         chosen: dict[str, Callable[[Sequence[Verdict]], Verdict]] = {
             "first_frame": lambda verdicts: verdicts[0],
             "last_frame": lambda verdicts: verdicts[-1],
             "most_frames": majority,
         }
         for end, choose in chosen.items():
-            told = [(choose(v) if v else _none(o)).label for v, o in zip(said, asked, strict=True)]
-            held = [float(one == label) if one in worth.values else None for one in told]
-            yield _mean(f"{question}_{end}", held, asked, group, told)
-        shares = [share(verdicts, label, worth.values) for verdicts in said]
-        why = [_none(o, v).label for v, o in zip(said, asked, strict=True)]
-        yield _mean(f"{question}_frame_share", shares, asked, group, why)
-        found = [changes(verdicts, worth.values) for verdicts in said]
+            clip_labels = [
+                (choose(v) if v else _none(o)).label
+                for v, o in zip(verdicts_by_clip, eligible, strict=True)
+            ]
+            matches = [
+                float(clip_label == label) if clip_label in worth.values else None
+                for clip_label in clip_labels
+            ]
+            yield _mean(f"{question}_{end}", matches, eligible, group, clip_labels)
+        shares = [share(verdicts, label, worth.values) for verdicts in verdicts_by_clip]
+        why = [_none(o, v).label for v, o in zip(verdicts_by_clip, eligible, strict=True)]
+        yield _mean(f"{question}_frame_share", shares, eligible, group, why)
+        change_counts = [changes(verdicts, worth.values) for verdicts in verdicts_by_clip]
         why = [
-            SHORT if verdicts else _none(o).label for verdicts, o in zip(said, asked, strict=True)
+            SHORT if verdicts else _none(o).label
+            for verdicts, o in zip(verdicts_by_clip, eligible, strict=True)
         ]
-        several = [None if n is None else float(n > 0) for n in found]
-        yield _mean(f"{question}_changed", several, asked, group, why)
-        most = max((len(verdicts) - 1 for verdicts in said), default=1)
-        yield _mean(f"{question}_changes", found, asked, group, why, most=max(1, most), unit="1")
+        several = [None if n is None else float(n > 0) for n in change_counts]
+        yield _mean(f"{question}_changed", several, eligible, group, why)
+        most = max((len(verdicts) - 1 for verdicts in verdicts_by_clip), default=1)
+        yield _mean(
+            f"{question}_changes", change_counts, eligible, group, why, most=max(1, most), unit="1"
+        )
 
 
 def _none(outcome: Outcome, verdicts: Sequence[Verdict] = ()) -> Verdict:
-    """Why a clip has no value: its frames' own verdict, what became of it, or that it is none."""
+    """Reason why a clip has no value: its frames' verdict, its status, or that it is an image."""
     if verdicts:
         return majority(verdicts)
     return Verdict(STILL if outcome.verdicts else outcome.verdict("").label)

@@ -1,4 +1,4 @@
-"""What a report is made of: runs with their names, results and outcomes."""
+"""Contents of a report: runs with their names, results and outcomes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class RunContents:
     run: Run
     suite: Suite[Any]
     judged: Sequence[JudgedRun]
-    """One a judge, by the judge's name."""
-    told: Labels
-    """(case, question) -> what people said."""
+    """One for each judge, by the judge's name."""
+    labels: Labels
+    """(case, question) -> label by human annotators."""
     quality: Sequence[ImageQuality] = ()
-    """One a scorer, by the scorer's name."""
+    """One for each scorer, by the scorer's name."""
     base: str = ""
-    """Name of the run that its quality is compared with; of the suite's first where empty."""
+    """Name of the run that its quality is compared with; of the suite's first if empty."""
 
     @property
     def present(self) -> dict[str, str]:
@@ -46,22 +46,22 @@ def read_contents(
 ) -> list[RunContents]:
     """Scores the runs and gathers what a report shows of them; writes nothing.
 
-    bases: run -> the one that its quality is compared with, itself where it is one. Raises RunError
-    where a run is given twice, nobody has judged it, or the runs of a suite were not judged alike,
+    bases: run -> the run that its quality is compared with, itself for a base. Raises RunError
+    where a run is listed twice, nobody has judged it, or the runs of a suite were not judged alike,
     unless `across_judges`.
     """
     resolved = [root.resolve() for root in roots]
     twice = [str(root) for root, count in Counter(resolved).items() if count > 1]
     if twice:
-        raise RunError(f"{', '.join(twice)}: given twice", code="duplicate-id")
-    found = score_runs(roots, settings)
+        raise RunError(f"{', '.join(twice)}: listed twice", code="duplicate-id")
+    all_judged = score_runs(roots, settings)
     contents = []
-    names = dict(zip(roots, short_names(resolved), strict=True))
-    for root, name in names.items():
+    name_by_root = dict(zip(roots, short_names(resolved), strict=True))
+    for root, name in name_by_root.items():
         run, slug = Run.open(root).held(), slugify(name)
-        own = [judged for judged in found if judged.result.folder == str(root)]
-        judged = [replace(one, name=name, slug=slug) for one in own]
-        told = run_labels(run, settings.labels, len(roots) > 1)
+        of_run = [judged for judged in all_judged if judged.result.folder == str(root)]
+        judged = [replace(judged_run, name=name, slug=slug) for judged_run in of_run]
+        labels = run_labels(run, settings.labels, len(roots) > 1)
         suite = open_suite(run.header.suite)
         contents.append(
             RunContents(
@@ -70,9 +70,9 @@ def read_contents(
                 run=run,
                 suite=suite,
                 judged=judged,
-                told=told,
+                labels=labels,
                 quality=read_quality(run),
-                base=names.get(bases[root], "-") if bases else "",
+                base=name_by_root.get(bases[root], "-") if bases else "",
             )
         )
     return contents

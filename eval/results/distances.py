@@ -1,4 +1,4 @@
-"""How unlike the images of two runs are, as sets: FID, KID, CMMD."""
+"""Distances between the images of two runs, as sets: FID, KID, CMMD."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class SetDistance(Estimate):
     name: str
     """`fid`, `fd` (Frechet's distance of features that are not Inception's), `kid` or `cmmd`."""
     extractor: str
-    """Of the features, in a few words."""
+    """Short description of the feature extractor."""
     dimensions: int
-    """Of the features."""
+    """Number of dimensions of the features."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -63,39 +63,37 @@ class SetDistance(Estimate):
 def set_distances(
     roots: Sequence[Path], specs: Sequence[str | FeatureExtractor], progress: Progress = silent
 ) -> list[SetDistance]:
-    """Of every run to the first one, by each extractor.
+    """Returns the distances of every run to the first, by each extractor.
 
     Raises UsageError for fewer than two runs, RunError for runs of different rows.
     """
     if len(roots) < 2:
-        raise UsageError(
-            "two runs are needed for a distance between their images", code="too-few-items"
-        )
+        raise UsageError("a distance needs at least two runs", code="too-few-items")
     runs = {
         name: Run.open(root)
         for name, root in zip(short_names([r.resolve() for r in roots]), roots, strict=True)
     }
     check_alike(runs)
-    base, *others = runs
+    base, *compared_runs = runs
     clusters = {case.id: case.clusters[0] for case in runs[base].cases()}
-    found = []
+    distances = []
     for spec in specs:
         extractor = open_extractor(spec) if isinstance(spec, str) else spec
         features = {n: image_features(run.root, extractor, progress) for n, run in runs.items()}
-        for other in others:
-            found += _between(base, other, features, clusters, extractor)
-    return found
+        for compared in compared_runs:
+            distances += _between(base, compared, features, clusters, extractor)
+    return distances
 
 
 def _between(
     base: str,
-    other: str,
+    compared: str,
     features: Mapping[str, Mapping[str, Array]],
     clusters: Mapping[str, str],
     extractor: FeatureExtractor,
 ) -> list[SetDistance]:
-    shared = [case for case in features[base] if case in features[other]]
-    first, second = (np.array([features[n][case] for case in shared]) for n in (base, other))
+    shared = [case for case in features[base] if case in features[compared]]
+    first, second = (np.array([features[n][case] for case in shared]) for n in (base, compared))
     n, d = first.shape if shared else (0, 0)
     distances = []
     for name in extractor.distances:
@@ -114,7 +112,7 @@ def _between(
             SetDistance.of(
                 distance,
                 n=n,
-                run=other,
+                run=compared,
                 base=base,
                 name=name,
                 extractor=describe(extractor.identity()),

@@ -1,4 +1,4 @@
-"""A judge's card: who it is and how it behaved, part of every result that stands on it."""
+"""A judge's card: its identity and behaviour, stored with every result that depends on it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..suites.base import Suite
 from ..suites.worths import Worth
 
 GoldLabels = dict[str, dict[str, int]]
-"""What gold images show -> what a judge says of them -> images."""
+"""Content of gold images -> label by a judge -> number of images."""
 
 Labels = Mapping[tuple[str, str], str]
-"""(Case, question) -> what people said."""
+"""(Case, question) -> label by human annotators."""
 
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """How a judge fared under one control."""
+    """Consistency of a judge under one control."""
 
     n: int
     """Questions with a label both times."""
@@ -39,7 +39,7 @@ class HumanAgreement:
     """A judge against human annotators: how often each pair of labels occurs."""
 
     labels: Sequence[str]
-    """Of the rows and columns."""
+    """Labels of the rows and columns, in order."""
     matrix: Sequence[Sequence[int]]
     """Rows are the annotators' labels, columns the judge's."""
 
@@ -49,11 +49,11 @@ class HumanAgreement:
     ) -> HumanAgreement:
         """From the annotators' and the judge's label of each item.
 
-        labels: of the rows and columns; where empty those that occur, sorted.
+        labels: of the rows and columns; if empty, the labels that occur, sorted.
         """
-        names = list(labels) or sorted({label for pair in pairs for label in pair})
+        ordered = list(labels) or sorted({label for pair in pairs for label in pair})
         people, judge = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        return cls(names, confusion(people, judge, names).tolist())
+        return cls(ordered, confusion(people, judge, ordered).tolist())
 
     @property
     def kappa(self) -> Estimate:
@@ -87,7 +87,7 @@ class HumanAgreement:
 
 @dataclass(frozen=True)
 class JudgeCard:
-    """What a reader must know of a judge before believing a score."""
+    """Facts about a judge that a reader needs before believing a score."""
 
     identity: Mapping[str, str]
     """Kind, model, server, revision, settings."""
@@ -111,19 +111,19 @@ class JudgeCard:
     probes: Mapping[str, ProbeReport]
     """Probe -> report."""
     agreement: Mapping[str, HumanAgreement]
-    """Question -> agreement with people, where there are labels."""
+    """Question -> agreement with human annotators, for questions with labels."""
     gold: Mapping[str, GoldLabels] = field(default_factory=dict)
-    """What it said of gold images: `all`, and each part, e.g. a domain; empty where it was not
+    """Its labels of gold images: `all`, and each group, e.g. a domain; empty if it was not
     checked."""
 
     @property
     def comparable(self) -> Mapping[str, str]:
-        """What must be equal for two results to be compared: the judge and its prompts."""
+        """The judge and its prompts: two results are comparable only if these are equal."""
         return comparable_of(self.identity, self.prompts)
 
 
 def comparable_of(identity: Mapping[str, str], prompts: Mapping[str, str]) -> dict[str, str]:
-    """By what a judge is known in several runs: who judges, and the versions of its prompts."""
+    """Identity of a judge across runs: its settings and the versions of its prompts."""
     return {**identity, **{f"prompt {n}": v for n, v in prompts.items()}}
 
 
@@ -144,11 +144,11 @@ def judge_card(
 ) -> JudgeCard:
     """The card of a judge from its newest verdict on every question about the present images.
 
-    labels: (case, question) -> what people said.
+    labels: (case, question) -> label by human annotators.
     """
-    asked = list(verdicts)
-    failures = Counter(a.verdict.label for a in asked if a.verdict.failed)
-    answered = [a for a in asked if not a.verdict.failed]
+    records = list(verdicts)
+    failures = Counter(a.verdict.label for a in records if a.verdict.failed)
+    answered = [a for a in records if not a.verdict.failed]
     parsed = len(answered) + failures["unparsed"]
     sided = [a for a in answered if a.sided and a.verdict.label in a.labels[:2]]
     digits = Counter(
@@ -166,7 +166,7 @@ def judge_card(
     return JudgeCard(
         identity=dict(identity),
         prompts=prompt_versions(suite),
-        asked=len(asked),
+        asked=len(records),
         failures=dict(sorted(failures.items())),
         parse_rate=len(answered) / parsed if answered else math.nan,
         probability_share=_mean([a.verdict.probabilities is not None for a in answered]),
@@ -174,7 +174,7 @@ def judge_card(
         digits={d: n / len(answered) for d, n in sorted(digits.items())},
         side_bias=_side_bias(suite.worths, original, by_probe.get("mirror", {})),
         probes={p: probes[p] for p in (*CONTROLS, MIRROR_SWAP) if p in probes},
-        agreement=_agreement(labels_of(asked), labels or {}),
+        agreement=_agreement(labels_of(records), labels or {}),
     )
 
 
@@ -182,13 +182,16 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def labels_of(asked: Iterable[Answered]) -> dict[tuple[str, str], str]:
+def labels_of(answers: Iterable[Answered]) -> dict[tuple[str, str], str]:
     """(case, question) -> label of the image, or of most frames of the clip; no failures."""
-    found: dict[tuple[str, str], list[Verdict]] = {}
-    for a in asked:
+    verdicts: dict[tuple[str, str], list[Verdict]] = {}
+    for a in answers:
         if a.probe == ORIGINAL:
-            found.setdefault((a.case, a.question), []).append(a.verdict)
-    together = {key: said[0] if len(said) == 1 else majority(said) for key, said in found.items()}
+            verdicts.setdefault((a.case, a.question), []).append(a.verdict)
+    together = {
+        key: answered[0] if len(answered) == 1 else majority(answered)
+        for key, answered in verdicts.items()
+    }
     return {key: verdict.label for key, verdict in together.items() if not verdict.failed}
 
 
@@ -198,14 +201,14 @@ def _side_bias(
     mirrored: Mapping[AskedAbout, str],
 ) -> float:
     """Half the difference of "the prior holds" between image and mirror image, as +1 and -1."""
-    found = []
+    differences = []
     for key in original.keys() & mirrored.keys():
         worth = worths[key[1]]
         labels = original[key], mirrored[key]
         if worth.prior and worth.values.keys() >= set(labels):
             signs = [1 if label == worth.prior else -1 for label in labels]
-            found.append((signs[0] - signs[1]) / 2)
-    return _mean(found)
+            differences.append((signs[0] - signs[1]) / 2)
+    return _mean(differences)
 
 
 def _agreement(

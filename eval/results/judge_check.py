@@ -1,4 +1,4 @@
-"""What a judge makes of gold images, and on which items it can't be believed."""
+"""Checks of a judge on gold images, and the items on which it can't be believed."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class JudgeCheck:
     """One judge on gold images of the items of a suite, e.g. pairs."""
 
     judge: str
-    """Who judged, in a few words."""
+    """Short name of the judge."""
     comparable: dict[str, str]
-    """Identity and prompts, by which the judge is known in other runs."""
+    """Identity and prompts, which identify the judge in other runs."""
     checked: dict[str, str]
     """Row of the suite -> bank entry of its item, on which the judge has answered about all that
     could mislead it."""
     misled: dict[str, str]
-    """The same of the items on which it was misled: what it says of them counts nowhere."""
+    """The same of the items on which it was misled: its verdicts on them are excluded."""
     unchecked: dict[str, str]
-    """The same of those that have gold images and are not checked, e.g. since it refused."""
+    """The same of items with gold images that are not checked, e.g. because it refused."""
     confusion: GoldLabels
-    """What is shown -> what the judge says of it -> images."""
+    """Content -> label by the judge -> number of images."""
     parts: dict[str, GoldLabels] = field(default_factory=dict)
-    """The same of each part of the suite, e.g. a domain."""
+    """The same for each group of the suite, e.g. a domain."""
 
     @property
     def items(self) -> int:
-        """How many items are checked."""
+        """Number of items that are checked."""
         return len(set(self.checked.values()))
 
     @property
@@ -66,75 +66,78 @@ def check_of(
     """
     answered: dict[str, set[str]] = {}
     misled: set[str] = set()
-    every: dict[str, str] = {}
-    parts: dict[str, dict[str, Counter[str]]] = {}
+    entries: dict[str, str] = {}
+    by_group: dict[str, dict[str, Counter[str]]] = {}
     for outcome in outcomes:
-        row, said, shown = rows[outcome.case.row], suite.seen(outcome), outcome.case.variant
-        of_part = parts.setdefault(outcome.case.groups[suite.parts], {})
-        of_part.setdefault(shown, Counter())[said] += 1
+        row, label, content = rows[outcome.case.row], suite.seen(outcome), outcome.case.variant
+        of_group = by_group.setdefault(outcome.case.groups[suite.parts], {})
+        of_group.setdefault(content, Counter())[label] += 1
         for source in suite.sources(row):
-            every[source] = row.provenance.entry
-            if said not in FAILURES:
-                answered.setdefault(source, set()).add(shown)
-            if said == suite.misled.get(shown):
+            entries[source] = row.provenance.entry
+            if label not in FAILURES:
+                answered.setdefault(source, set()).add(content)
+            if label == suite.misled.get(content):
                 misled.add(source)
-    ordered = sorted(every.items(), key=lambda item: (item[1], item[0]))
-    # Who was misled by one of the images was checked, whatever it said of the others.
-    seen = {s for s, shown in answered.items() if shown >= set(suite.misled)} | misled
+    ordered = sorted(entries.items(), key=lambda item: (item[1], item[0]))
+    # A judge that was misled by one image is checked, whatever it said of the others.
+    checked = {s for s, content in answered.items() if content >= set(suite.misled)} | misled
     return JudgeCheck(
         judge=judge,
         comparable=dict(comparable),
-        checked={source: entry for source, entry in ordered if source in seen},
+        checked={source: entry for source, entry in ordered if source in checked},
         misled={source: entry for source, entry in ordered if source in misled},
-        unchecked={source: entry for source, entry in ordered if source not in seen},
-        confusion=_counted(suite, parts.values()),
-        parts={name: _counted(suite, [said]) for name, said in sorted(parts.items())},
+        unchecked={source: entry for source, entry in ordered if source not in checked},
+        confusion=_counted(suite, by_group.values()),
+        parts={name: _counted(suite, [label]) for name, label in sorted(by_group.items())},
     )
 
 
-def _counted(suite: GoldSuite[Any], parts: Iterable[Mapping[str, Mapping[str, int]]]) -> GoldLabels:
-    """What is shown -> label -> images of several parts together, in the order of the suite."""
-    total = {shown: Counter[str]() for shown in suite.variants}
-    for part in parts:
-        for shown, said in part.items():
-            total[shown].update(said)
-    return {shown: dict(sorted(said.items())) for shown, said in total.items() if said}
+def _counted(
+    suite: GoldSuite[Any], groups: Iterable[Mapping[str, Mapping[str, int]]]
+) -> GoldLabels:
+    """Content -> label -> images of several groups together, in the order of the suite."""
+    total = {content: Counter[str]() for content in suite.variants}
+    for group in groups:
+        for content, counts in group.items():
+            total[content].update(counts)
+    return {content: dict(sorted(counts.items())) for content, counts in total.items() if counts}
 
 
 def gold_counts(gold: Mapping[str, GoldLabels]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Part of a card's gold images -> what is shown -> images that the judge recognized, and
-    judged."""
+    """Group of a card's gold images -> content -> images that the judge recognized, and judged."""
     return {
-        part: {
-            name: (said.get(SAID.get(name, INVALID), 0), sum(said.values()))
-            for name, said in shown.items()
+        group: {
+            content: (counts.get(SAID.get(content, INVALID), 0), sum(counts.values()))
+            for content, counts in contents.items()
         }
-        for part, shown in gold.items()
+        for group, contents in gold.items()
     }
 
 
 def write_checks(root: Path, checks: Sequence[JudgeCheck]) -> None:
-    """Writes what became of every judge beside its verdicts."""
+    """Writes the checks of all judges of a run on gold images into its folder."""
     text = json.dumps([asdict(check) for check in checks], indent=1, ensure_ascii=False)
     write_whole(root / CHECK, text + "\n")
 
 
 def read_checks(root: Path) -> list[JudgeCheck]:
-    """The checked judges of a run on gold images. Raises DataError for a folder without."""
+    """The checked judges of a run on gold images. Raises DataError if missing."""
     path = root / CHECK
     try:
-        found = read_json(path)
+        records = read_json(path)
     except DataError as error:
         raise DataError(
-            f"{error}; make it with `counterprior judge-check`", code="no-such-file"
+            f"{error}; create it with `counterprior judge-check`", code="no-such-file"
         ) from None
-    if not isinstance(found, list):
+    if not isinstance(records, list):
         raise DataError(f"{path}: is not a list of checked judges", code="bad-format")
-    return [parse_as(JudgeCheck, one, f"{path}, judge {n}") for n, one in enumerate(found, 1)]
+    return [
+        parse_as(JudgeCheck, record, f"{path}, judge {n}") for n, record in enumerate(records, 1)
+    ]
 
 
 def find_check(root: Path, comparable: Mapping[str, str]) -> JudgeCheck | None:
-    """The check of a judge with its prompts in a folder; None where there is none.
+    """The check of a judge with its prompts in a folder; None if missing.
 
     Raises DataError for a file that can't be read.
     """
@@ -154,7 +157,7 @@ def check_for(root: Path, comparable: Mapping[str, str]) -> JudgeCheck:
         return check
     raise DataError(
         f"the judge was not checked with these prompts: run `counterprior judge-check` with it "
-        f"(checked: {', '.join(one.judge for one in checks) or 'none'})",
+        f"(checked: {', '.join(checked.judge for checked in checks) or 'none'})",
         code="judge-unchecked",
     )
 
@@ -166,19 +169,19 @@ def exclude_misjudged(
 
     suite: of the gold images.
     """
-    kept = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
+    believed = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
     rows = {outcome.case.row for outcome in outcomes}
-    names = sorted({entry for row, entry in check.misled.items() if row in rows})
+    entries = sorted({entry for row, entry in check.misled.items() if row in rows})
     notes = []
-    if names:
-        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    if entries:
+        listed = ", ".join(entries[:3]) + (", ..." if len(entries) > 3 else "")
         notes.append(
-            f"{len(names):,} {suite.items} are left out, since {check.judge} {suite.misled_how}: "
+            f"{len(entries):,} {suite.items} are left out, since {check.judge} {suite.misled_how}: "
             f"{listed}"
         )
-    if unseen := len(rows - check.checked.keys()):
+    if unchecked := len(rows - check.checked.keys()):
         notes.append(
-            f"{check.judge} has no check on gold images for {unseen:,} of the {len(rows):,} rows, "
-            f"which stay in"
+            f"{check.judge} has no check on gold images for {unchecked:,} of the {len(rows):,} "
+            f"rows, which stay in"
         )
-    return kept, "; ".join(notes)
+    return believed, "; ".join(notes)

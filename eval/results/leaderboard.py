@@ -1,4 +1,4 @@
-"""Who is better than whom, and who can't be told apart: paired, and adjusted for looking often."""
+"""Ranks of runs and ties between them: paired comparisons, adjusted for multiple testing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """The runs of a suite under one judge, or under several where that was asked for."""
+    """The runs of a suite under one judge, or under several with `across_judges`."""
 
     suite: str
     judge: str
@@ -66,16 +66,16 @@ class Leaderboard:
 
 
 def leaderboards(runs: Sequence[RunContents], across_judges: bool) -> list[Leaderboard]:
-    """One for every suite and every judge; one a suite across judges."""
-    parts: dict[tuple[str, str], list[JudgedRun]] = {}
+    """A leaderboard for every suite and judge; across judges, one for every suite."""
+    by_judge: dict[tuple[str, str], list[JudgedRun]] = {}
     headlines = {run.suite.name: run.suite.headline for run in runs}
     for run in runs:
         for judged in run.judged:
             card = "" if across_judges else json.dumps(dict(judged.result.card.comparable))
-            parts.setdefault((run.suite.name, card), []).append(judged)
+            by_judge.setdefault((run.suite.name, card), []).append(judged)
     return [
         leaderboard(suite, headlines[suite], judged, bool(card))
-        for (suite, card), judged in sorted(parts.items(), key=lambda part: part[0])
+        for (suite, card), judged in sorted(by_judge.items(), key=lambda item: item[0])
     ]
 
 

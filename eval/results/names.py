@@ -12,10 +12,10 @@ def short_names(roots: Sequence[Path]) -> list[str]:
     """The shortest ends of the paths that tell the runs apart, also as file names."""
     longest = max(len(root.parts) for root in roots)
     for length in range(1, longest + 1):
-        names = ["/".join(root.parts[-length:]).strip("/") for root in roots]
-        if len({slugify(name) for name in names}) == len(names):
-            return names
-    # Names that differ in signs only: a number tells them apart.
+        candidates = ["/".join(root.parts[-length:]).strip("/") for root in roots]
+        if len({slugify(name) for name in candidates}) == len(candidates):
+            return candidates
+    # Names that differ only in punctuation: a number tells them apart.
     return [f"{root.name} ({number})" for number, root in enumerate(roots, 1)]
 
 
@@ -38,7 +38,7 @@ def brief(name: str, suite: str) -> str:
 
 
 def short_judges(identities: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Name of a judge -> what its model is called, or its kind; the name where two are alike.
+    """Name of a judge -> short name of its model, or its kind; the full name where two are alike.
 
     >>> short_judges({"hf-vlm:Qwen/Qwen3-VL-8B": {"kind": "hf-vlm", "model": "Qwen/Qwen3-VL-8B"}})
     {'hf-vlm:Qwen/Qwen3-VL-8B': 'Qwen3-VL-8B'}
@@ -47,7 +47,7 @@ def short_judges(identities: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     for name, identity in identities.items():
         code = identity.get("name", "") if identity["kind"] == "python" else ""
         model = identity.get("model") or code or identity["kind"]
-        known = re.fullmatch(r"[\w./@:+-]+", model)
-        short[name] = model.rstrip("/").rpartition("/")[2] if known else name
+        plain = re.fullmatch(r"[\w./@:+-]+", model)
+        short[name] = model.rstrip("/").rpartition("/")[2] if plain else name
     counts = Counter(short.values())
     return {name: text if counts[text] == 1 else name for name, text in short.items()}

@@ -20,7 +20,7 @@ _LARGE = 4_000_000
 def score_results(
     roots: Sequence[Path], settings: ScoreSettings, progress: Progress = silent
 ) -> list[Result]:
-    """What `score_runs` finds of several runs, without the outcomes behind it.
+    """Returns the results of `score_runs` without the outcomes behind them.
 
     Large runs are scored at the same time, which changes nothing. Raises what `score_runs` raises.
     """
@@ -28,27 +28,27 @@ def score_results(
     large = [root for root in roots if _is_large(root)]
     workers = min(available_cpus(), len(large))
     ahead = _in_workers(score, large, workers, progress) if workers > 1 else {}
-    found = [result for root in roots for result in ahead.get(root) or score(root)]
+    results = [result for root in roots for result in ahead.get(root) or score(root)]
     if not settings.across_judges:
-        check_comparable(found)
-    return found
+        check_comparable(results)
+    return results
 
 
 def _in_workers(
     score: ScoreOneRun, roots: Sequence[Path], workers: int, progress: Progress
 ) -> Mapping[Path, list[Result] | None]:
-    found = {}
+    results_by_root = {}
     with suppress(RunFailed), closing(farm(score, roots, Scale(workers))) as scored:
         for number, (root, results) in enumerate(scored, 1):
-            found[root] = results
+            results_by_root[root] = results
             progress("score", number, len(roots))
-    return found
+    return results_by_root
 
 
 @dataclass(frozen=True)
 class ScoreOneRun:
-    """The task of workers that score runs, and what each does; None where a run can't be scored,
-    so that the first of them is tried again by the process that can say why."""
+    """The task of workers that score runs; a worker yields None for a run that can't be scored,
+    and this process tries it again to raise its error."""
 
     settings: ScoreSettings
     several: bool
@@ -72,7 +72,7 @@ class ScoreOneRun:
         yield from ()
 
     def lost(self, root: Path, deaths: int) -> None:
-        """Workers died of it, e.g. for want of memory: this process may have enough."""
+        """Does nothing: workers died, e.g. out of memory, and this process tries the run itself."""
 
 
 def _is_large(root: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What scorers say of the images of a run."""
+"""Image quality of a run, by its scorers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..engine.run import Run
 from ..stats.means import cluster_deviation, cluster_mean
 
 NOT_SCORED = "not_scored"
-"""Images that the scorer was not asked about yet."""
+"""Reason for images that the scorer has not seen yet."""
 
 
 @dataclass(frozen=True)
 class ImageQuality:
-    """What one scorer says of one run."""
+    """Image quality of one run by one scorer."""
 
     scorer: str
-    """In a few words, of clips with the frames that it was shown; unique in the run."""
+    """Short name of the scorer, for clips with its choice of frames; unique in the run."""
     identity: Mapping[str, str]
-    """Of the scorer. Two runs are compared only where it is the same."""
+    """Identity of the scorer; two runs are compared only where it is the same."""
     score: Score
-    """The mean over images, with what has no score by reason."""
+    """The mean over images, with the images without a score by reason."""
     deviation: Score
     """Standard deviation of the same scores."""
     values: Mapping[str, float]
@@ -33,19 +33,21 @@ class ImageQuality:
     clusters: Mapping[str, str]
     """Case -> its narrowest cluster."""
     frames: str = ""
-    """Of which a clip's score is the mean, as text of a `FrameChoice`; empty without clips."""
+    """Frames whose mean is a clip's score, as text of a `FrameChoice`; empty without clips."""
 
 
 def read_quality(run: Run) -> list[ImageQuality]:
-    """What every scorer of a run says, by name; empty where nobody scored it."""
+    """Image quality of a run by each of its scorers; empty without scorers."""
     logs, cases = scorers_of(run), run.cases()
     images = run.images()
     clips = any(image.frames for image in images.values())
-    names = _unique(logs, clips)
-    found = []
+    name_by_folder = _unique(logs, clips)
+    qualities = []
     for log in logs:
         scored = log.of_cases(run, cases)
-        values = {case: one.value for case, one in scored.items() if not one.error}
+        values = {
+            case: image_score.value for case, image_score in scored.items() if not image_score.error
+        }
         excluded = Counter(
             _reason(scored.get(case.id), images[case.id].status if case.id in images else "missing")
             for case in cases
@@ -56,12 +58,12 @@ def read_quality(run: Run) -> list[ImageQuality]:
         mean, spread = (f([*values.values()], groups) for f in (cluster_mean, cluster_deviation))
         score = Score.of(
             mean,
-            name=names[log.root],
+            name=name_by_folder[log.root],
             unit="1",
             n=len(values),
             excluded=dict(sorted(excluded.items())),
         )
-        found.append(
+        qualities.append(
             ImageQuality(
                 score.name,
                 log.identity,
@@ -72,11 +74,11 @@ def read_quality(run: Run) -> list[ImageQuality]:
                 frames=log.choice.text if clips else "",
             )
         )
-    return found
+    return qualities
 
 
 def _reason(scored: ScoredPair | None, status: str) -> str:
-    """Why a case has no score."""
+    """Reason why a case has no score."""
     if status != "made":
         return status
     return NOT_SCORED if scored is None else "error"
@@ -87,10 +89,11 @@ def _unique(logs: Sequence[ScoreLog], clips: bool) -> dict[Path, str]:
 
     clips: whether the run has any; a clip's score is the mean of its frames, which the name says.
     """
-    told = {
+    descriptions = {
         log.root: f"{log.name} (mean of {log.choice.text})" if clips else log.name for log in logs
     }
-    counts = Counter(told.values())
+    counts = Counter(descriptions.values())
     return {
-        root: name if counts[name] == 1 else f"{name} ({root.name})" for root, name in told.items()
+        root: name if counts[name] == 1 else f"{name} ({root.name})"
+        for root, name in descriptions.items()
     }

@@ -1,4 +1,4 @@
-"""Are a judge's probabilities worth anything? Its error among the answers that it is surest of."""
+"""Risk-coverage curves: a judge's error among the answers that it is surest of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .contents import RunContents
 
 @dataclass(frozen=True)
 class Curve:
-    """A judge's error among what it is surest of."""
+    """A judge's error among the answers that it is surest of."""
 
     name: str
     """Run, judge and question."""
@@ -22,20 +22,20 @@ class Curve:
 
 
 def risk_curves(runs: Sequence[RunContents]) -> list[Curve]:
-    """A curve for every run, judge and question with both probabilities and people's labels."""
+    """A curve for every run, judge and question with both probabilities and human labels."""
     curves: list[Curve] = []
     for run in runs:
         for judged in run.judged:
-            known: dict[str, list[tuple[float, bool]]] = {}
+            by_question: dict[str, list[tuple[float, bool]]] = {}
             for answered in judged.log.present(run.present):
                 if answered.frame is not None:  # people label a clip as a whole
                     continue
-                told = run.told.get((answered.case, answered.question))
+                label = run.labels.get((answered.case, answered.question))
                 sure = answered.verdict.share(answered.verdict.label)
-                if told is not None and sure is not None and answered.probe == ORIGINAL:
-                    right = answered.verdict.label == told
-                    known.setdefault(answered.question, []).append((sure, right))
-            for question, pairs in sorted(known.items()):
+                if label is not None and sure is not None and answered.probe == ORIGINAL:
+                    right = answered.verdict.label == label
+                    by_question.setdefault(answered.question, []).append((sure, right))
+            for question, pairs in sorted(by_question.items()):
                 confidence, correct = zip(*pairs, strict=True)
                 name = f"{run.name}, {judged.result.judge}, {question}"
                 curve = risk_coverage(confidence, correct)

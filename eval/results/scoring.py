@@ -1,6 +1,6 @@
-"""`score`: what a run's verdicts say of its generator, with everything that qualifies it.
+"""`score`: scores of a generator from a run's verdicts, with everything that qualifies them.
 
-Nothing here writes: `write_results` is what the command `score` adds.
+Only `write_results` writes; the command `score` calls it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class ScoreSettings:
     """How runs are scored."""
 
     labels: Path | None = None
-    """People's labels of some of the cases."""
+    """Human labels of some of the cases."""
     card: Path | None = None
-    """scores.json of another run, whose labels say how the same judge errs."""
+    """scores.json of another run, whose labels give the same judge's error rates."""
     gold: Path | None = None
-    """Folder of `judge-check`: what misled a judge there is left out, e.g. pairs. The run's own
-    check where None: `eval` and studies make one."""
+    """Folder of `judge-check`: items that misled a judge there are left out, e.g. pairs. None for
+    the run's own check, which `eval` and studies write."""
     judges: tuple[str, ...] = ()
     """Only these judges, see `Run.chosen_judges`; all where empty."""
     across_judges: bool = False
-    """Put runs into one table though their judges differ."""
+    """Compare runs in one table even if their judges differ."""
     partial: bool = False
-    """Score runs that are not judged to the end, too."""
+    """Score runs that are not judged completely, too."""
     groups: bool = True
     """Also score the groups of each run's cases, which takes most of the time."""
 
@@ -58,18 +58,18 @@ class Result:
     run: RunHeader
     folder: str
     judge: str
-    """Who judged, in a few words; unique in the run."""
+    """Short name of the judge; unique in the run."""
     card: JudgeCard
-    """Who judged, and how it behaved."""
+    """Identity and behaviour of the judge."""
     scores: Sequence[Score]
     """All of them, the whole config first."""
     cases: int
-    """Images that were asked for."""
+    """Number of images that the run plans."""
     alpha: Mapping[str, float]
-    """Question -> Krippendorff's alpha of all judges of the run, and people where there are labels;
+    """Question -> Krippendorff's alpha of all judges of the run, and of people if labeled;
     only where two or more answered it."""
     notes: tuple[str, ...] = ()
-    """What a reader should know before believing the scores."""
+    """Caveats for the reader of the scores."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -83,14 +83,14 @@ class JudgedRun:
 
     result: Result
     outcomes: Sequence[Outcome]
-    """Every case with what the judge said, by case id."""
+    """Every case with the judge's verdicts, by case id."""
     log: VerdictLog
     name: str = ""
     """Name of the run, unique in a report."""
     slug: str = ""
     """The same for file names and fragments."""
     check: JudgeCheck | None = None
-    """What the judge made of gold images; None where it was not checked."""
+    """Check of the judge on gold images; None if it was not checked."""
 
     @property
     def whole(self) -> dict[str, Score]:
@@ -101,21 +101,21 @@ class JudgedRun:
 def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> list[JudgedRun]:
     """The result of every judge of a run.
 
-    several: whether the labels are of several runs. Raises RunError where nobody has judged it or
-    it is not complete, DataError for bad labels and for a card of none of its judges.
+    several: whether the labels are of several runs. Raises RunError if it has no verdicts or
+    is not complete, DataError for bad labels and for a card of none of its judges.
     """
     run = Run.open(root).held()
     logs = run.chosen_judges(settings.judges)
     if not settings.partial:
         run.check_complete()
-    told = run_labels(run, settings.labels, several)
+    labels = run_labels(run, settings.labels, several)
     present = run.present()
     answers = {log.root: log.present(present) for log in logs}
     judged = {log.root: outcomes_of(run, answers[log.root], present) for log in logs}
     if not (settings.groups or SUITES[run.header.suite].scores_by_group):
         judged = {
-            root: [replace(o, case=replace(o.case, groups={})) for o in part]
-            for root, part in judged.items()
+            root: [replace(o, case=replace(o.case, groups={})) for o in outcomes]
+            for root, outcomes in judged.items()
         }
     if not settings.partial:
         replaced = len(run.replaced())
@@ -131,25 +131,25 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
                 )
             ]
             if replaced or waiting:  # e.g. after a kill of `judge`
-                what = (
+                problem = (
                     f"{len(waiting):,} of {len(judged[log.root]):,} images are not judged"
                     f"{run.lacking(waiting, log)}"
                 )
                 if replaced:
-                    what = f"{replaced:,} images were replaced since they were judged"
+                    problem = f"{replaced:,} images were replaced since they were judged"
                 raise RunError(
-                    f"{run.root}, {log.name}: {what}; run `counterprior judge` again, or score "
-                    f"what is there with --partial",
+                    f"{run.root}, {log.name}: {problem}; run `counterprior judge` again, or score "
+                    f"the judged images with --partial",
                     code="incomplete-run",
                 )
-    alpha = _alpha(list(judged.values()), told)
+    alpha = _alpha(list(judged.values()), labels)
     return [
         _score(
             run,
             log,
             answers=answers[log.root],
             judged=judged[log.root],
-            told=told,
+            labels=labels,
             alpha=alpha,
             settings=settings,
         )
@@ -163,17 +163,17 @@ def score_runs(roots: Sequence[Path], settings: ScoreSettings) -> list[JudgedRun
     Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
     """
     several = len(roots) > 1
-    found = [judged for root in roots for judged in score_run(root, settings, several)]
+    judged_runs = [judged for root in roots for judged in score_run(root, settings, several)]
     if not settings.across_judges:
-        check_comparable([judged.result for judged in found])
-    return found
+        check_comparable([judged.result for judged in judged_runs])
+    return judged_runs
 
 
 def write_results(results: Sequence[Result]) -> None:
     """Writes each run's results into it, as scores.json."""
     for folder in dict.fromkeys(result.folder for result in results):
-        part = [result for result in results if result.folder == folder]
-        write_whole(Path(folder) / SCORES, results_json(part) + "\n")
+        of_folder = [result for result in results if result.folder == folder]
+        write_whole(Path(folder) / SCORES, results_json(of_folder) + "\n")
 
 
 def results_json(results: Sequence[Result]) -> str:
@@ -187,7 +187,7 @@ def _due(image: CaseResult, choice: FrameChoice) -> int:
 
 
 def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
-    """What people said of the images of a run.
+    """Reads the labels that human annotators gave to the images of a run.
 
     Raises DataError for a case, question or label that the run doesn't have, by name.
     """
@@ -198,12 +198,12 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
         question: [*worth.values, *worth.others, *FAILURES]
         for question, worth in suite.worths.items()
     }
-    answers |= {question: list(said) for question, said in suite.asked_of_people.items()}
+    answers |= {question: list(allowed) for question, allowed in suite.asked_of_people.items()}
     images = {case: image.sha256 for case, image in run.images().items()}
-    told = read_labels(labels)
+    human_labels = read_labels(labels)
     if several:  # runs of other suites have other cases
-        told = labels_of_images(told, images, several)
-    checked = check_labels(told, {case.id for case in run.cases()}, answers)
+        human_labels = labels_of_images(human_labels, images, several)
+    checked = check_labels(human_labels, {case.id for case in run.cases()}, answers)
     return single_labels(labels_of_images(checked, images, several))
 
 
@@ -211,20 +211,20 @@ def check_comparable(results: Sequence[Result]) -> None:
     """Raises RunError where two runs of one suite have other rows, or not the same judges."""
     first: dict[str, tuple[Result, list[str]]] = {}
     for folder in dict.fromkeys(result.folder for result in results):
-        part = [result for result in results if result.folder == folder]
-        run = part[0].run
-        judges = sorted(json.dumps(dict(r.card.comparable), sort_keys=True) for r in part)
-        other, expected = first.setdefault(run.suite, (part[0], judges))
-        if run.rows_sha256 != other.run.rows_sha256:
+        of_run = [result for result in results if result.folder == folder]
+        run = of_run[0].run
+        judges = sorted(json.dumps(dict(r.card.comparable), sort_keys=True) for r in of_run)
+        reference, expected = first.setdefault(run.suite, (of_run[0], judges))
+        if run.rows_sha256 != reference.run.rows_sha256:
             raise RunError(
-                f"{folder} and {other.folder} are of different rows", code="different-rows"
+                f"{folder} and {reference.folder} are of different rows", code="different-rows"
             )
         if judges != expected:
-            theirs = [r.judge for r in results if r.folder == other.folder]
+            theirs = [r.judge for r in results if r.folder == reference.folder]
             raise RunError(
-                f"{folder} was judged by {' and '.join(r.judge for r in part)} and {other.folder} "
-                f"by {' and '.join(theirs)}: their scores can't be compared. Judge them alike, "
-                f"choose a judge with --judge, or say --across-judges",
+                f"{folder} was judged by {' and '.join(r.judge for r in of_run)} and "
+                f"{reference.folder} by {' and '.join(theirs)}: their scores can't be "
+                f"compared. Judge them alike, choose a judge with --judge, or pass --across-judges",
                 code="different-judges",
             )
 
@@ -235,12 +235,12 @@ def _score(
     *,
     answers: Sequence[Answered],
     judged: Sequence[Outcome],
-    told: Labels,
+    labels: Labels,
     alpha: Mapping[str, float],
     settings: ScoreSettings,
 ) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
-    card = judge_card(log.identity, suite, answers, told)
+    card = judge_card(log.identity, suite, answers, labels)
     notes = _notes(run, log, judged)
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
@@ -251,7 +251,7 @@ def _score(
     scores = [
         *suite.score(judged),
         *clip_scores(suite, judged),
-        *corrected_by_labels(suite, judged, told),
+        *corrected_by_labels(suite, judged, labels),
     ]
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
@@ -270,8 +270,8 @@ def _score(
 
 
 def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
-    """What the judge made of gold images. Raises DataError for one that is not in `gold`, and for
-    a suite without such images."""
+    """Reads the check of the judge on gold images. Raises DataError for a judge that is not in
+    `gold`, and for a suite without gold images."""
     if gold is not None and not suite.gold:
         raise DataError(
             f"{suite.name} has no gold images that check its judges: leave out --gold",
@@ -296,10 +296,10 @@ def _card_of(
 
 def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
     notes = []
-    for what, identity in (("generator", run.header.generator), ("judge", log.identity)):
+    for role, identity in (("generator", run.header.generator), ("judge", log.identity)):
         if identity["kind"] == "python" and identity.get("version") == "unversioned":
             notes.append(
-                f"the {what} is code that nobody versioned ({describe(identity)}): pass identity="
+                f"the {role} is code without a version ({describe(identity)}): pass identity="
             )
     notes += run.notes(outcome.case for outcome in judged)
     unjudged = sum(o.image == "made" and not o.verdicts for o in judged)
@@ -308,23 +308,24 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
     return notes
 
 
-def _alpha(judged: Sequence[Sequence[Outcome]], told: Labels) -> dict[str, float]:
-    """Question -> alpha over all cases; an answer that is a failure counts as none."""
+def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, float]:
+    """Question -> alpha over all cases; an answer that is a failure counts as missing."""
     raters = [
         {
             (outcome.case.id, question): verdict.label
-            for outcome in part
+            for outcome in outcomes
             for (question, probe), verdict in outcome.verdicts.items()
             if probe == ORIGINAL and not verdict.failed
         }
-        for part in judged
+        for outcomes in judged
     ]
-    raters.append(dict(told))
-    found = {}
+    raters.append(dict(labels))
+    alphas = {}
     for question in sorted({key[1] for rater in raters for key in rater}):
-        parts = [{k: v for k, v in rater.items() if k[1] == question} for rater in raters]
-        parts = [part for part in parts if part]
-        if len(parts) > 1:
-            keys = sorted(set().union(*parts))
-            found[question] = krippendorff_alpha([[part.get(k) for k in keys] for part in parts])
-    return found
+        answered = [{k: v for k, v in rater.items() if k[1] == question} for rater in raters]
+        answered = [answers for answers in answered if answers]
+        if len(answered) > 1:
+            keys = sorted(set().union(*answered))
+            ratings = [[answers.get(key) for key in keys] for answers in answered]
+            alphas[question] = krippendorff_alpha(ratings)
+    return alphas

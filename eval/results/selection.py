@@ -1,4 +1,4 @@
-"""Which judge to trust: judges against people, pooled over generators and metrics, and by image.
+"""Choice of a judge: judges against people, pooled over generators and metrics, and by image.
 
 OTS-Bench chooses its judge by Cohen's kappa on three classes, pooled over six metrics: whether the
 first or left subject, the other, or neither (its Tables 3 and 13). CF-World looks at the difference
@@ -28,14 +28,14 @@ from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
 CLOSE = 0.125
 """Difference of scores in [0, 1] that CF-World calls small."""
 BINS = 8
-"""Of the histogram, on each side of 0."""
+"""Bins of the histogram on each side of 0."""
 POOLED = "all"
 CODES = ("invalid", "first", "other")
-"""The classes that labels of all metrics stand for."""
+"""The classes that the labels of all metrics are mapped to."""
 
 
-class Compared(NamedTuple):
-    """One image that both a judge and people answered one question about."""
+class LabelPair(NamedTuple):
+    """The labels of one image by people and by a judge, for one question."""
 
     metric: str
     """Suite, question and variant."""
@@ -52,34 +52,38 @@ def judge_selection(
 ) -> dict[str, Any]:
     """Judge -> confusions by metric, by run and pooled, and the differences of scores by image.
 
-    labels: people's, of images of any of the runs. Raises DataError where they are of none, and
-    whatever `score_runs` raises.
+    labels: human labels of images of any of the runs. Raises DataError if none is of these runs,
+    and as `score_runs`.
     """
     settings = ScoreSettings(labels=labels, judges=tuple(judges), across_judges=True, partial=True)
     judged = score_runs(roots, settings)
     several = len(roots) > 1
-    told = {str(root): run_labels(Run.open(root), labels, several) for root in roots}
-    if not any(told.values()):
+    labels_by_run = {str(root): run_labels(Run.open(root), labels, several) for root in roots}
+    if not any(labels_by_run.values()):
         raise DataError(f"{labels}: no label is of an image of these runs", code="nothing-to-do")
     by_judge: dict[str, list[JudgedRun]] = {}
-    for one in judged:
-        by_judge.setdefault(one.result.judge, []).append(one)
+    for judged_run in judged:
+        by_judge.setdefault(judged_run.result.judge, []).append(judged_run)
     return {
         judge: {
             "confusions": [
-                _confusion_json(name, found) for name, found in _confusions(_compared(runs, told))
+                _confusion_json(name, agreement)
+                for name, agreement in _confusions(_compared(runs, labels_by_run))
             ],
-            "scores": score_differences(runs, told),
+            "scores": score_differences(runs, labels_by_run),
         }
         for judge, runs in by_judge.items()
     }
 
 
-def _compared(runs: Sequence[JudgedRun], told: Mapping[str, Labels]) -> list[Compared]:
-    found = []
-    for one in runs:
-        suite, people = open_suite(one.result.run.suite), told[one.result.folder]
-        for outcome in one.outcomes:
+def _compared(runs: Sequence[JudgedRun], labels_by_run: Mapping[str, Labels]) -> list[LabelPair]:
+    compared = []
+    for judged_run in runs:
+        suite, people = (
+            open_suite(judged_run.result.run.suite),
+            labels_by_run[judged_run.result.folder],
+        )
+        for outcome in judged_run.outcomes:
             for question, worth in suite.worths.items():
                 label = people.get((outcome.case.id, question))
                 verdict = outcome.verdict(question)
@@ -91,54 +95,59 @@ def _compared(runs: Sequence[JudgedRun], told: Mapping[str, Labels]) -> list[Com
                     CODES[1 + min(order.index(x), 1)] if x in order else CODES[0]
                     for x in (label, verdict.label)
                 )
-                found.append(
-                    Compared(metric, one.result.folder, label, verdict.label, (codes[0], codes[1]))
+                compared.append(
+                    LabelPair(
+                        metric, judged_run.result.folder, label, verdict.label, (codes[0], codes[1])
+                    )
                 )
-    return found
+    return compared
 
 
-def _confusions(pairs: Sequence[Compared]) -> list[tuple[str, HumanAgreement]]:
-    """By name: pooled first, then each metric with its own labels, then each run, pooled."""
-    found = [(POOLED, HumanAgreement.of_pairs([pair.codes for pair in pairs], CODES))]
+def _confusions(pairs: Sequence[LabelPair]) -> list[tuple[str, HumanAgreement]]:
+    """(Name, confusion): pooled, then each metric with its own labels, then each run, pooled."""
+    confusions = [(POOLED, HumanAgreement.of_pairs([pair.codes for pair in pairs], CODES))]
     for metric in sorted({pair.metric for pair in pairs}):
         labels = [(p.people, p.judge) for p in pairs if p.metric == metric]
-        found.append((metric, HumanAgreement.of_pairs(labels)))
+        confusions.append((metric, HumanAgreement.of_pairs(labels)))
     for run in sorted({pair.run for pair in pairs}):
         codes = [p.codes for p in pairs if p.run == run]
-        found.append((run, HumanAgreement.of_pairs(codes, CODES)))
-    return found
+        confusions.append((run, HumanAgreement.of_pairs(codes, CODES)))
+    return confusions
 
 
-def _confusion_json(name: str, found: HumanAgreement) -> dict[str, Any]:
+def _confusion_json(name: str, agreement: HumanAgreement) -> dict[str, Any]:
     """A metric's, run's or the pooled matrix with what follows from it."""
-    kappa = found.kappa
+    kappa = agreement.kappa
     return {
         "name": name,
-        **vars(found),
+        **vars(agreement),
         "kappa": kappa.value,
         "interval": tuple(kappa.interval),
-        "agreement": found.observed,
+        "agreement": agreement.observed,
         "n": kappa.n,
     }
 
 
 def score_differences(
-    runs: Sequence[JudgedRun], told: Mapping[str, Labels]
+    runs: Sequence[JudgedRun], labels_by_run: Mapping[str, Labels]
 ) -> dict[str, Any] | None:
     """People's score less the judge's, of images that both have a score in [0, 1] for.
 
-    told: folder of a run -> labels. None for suites whose images have no score of their own.
+    labels_by_run: folder of a run -> labels. None for suites that don't score single images.
     """
     gaps, clusters = [], []
-    for one in runs:
-        suite, people = open_suite(one.result.run.suite), told[one.result.folder]
-        given: dict[str, dict[tuple[str, str], Verdict]] = {}
+    for judged_run in runs:
+        suite, people = (
+            open_suite(judged_run.result.run.suite),
+            labels_by_run[judged_run.result.folder],
+        )
+        human_verdicts: dict[str, dict[tuple[str, str], Verdict]] = {}
         for (case, question), label in people.items():
-            given.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
-        for outcome in one.outcomes:
-            if outcome.case.id not in given:
+            human_verdicts.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
+        for outcome in judged_run.outcomes:
+            if outcome.case.id not in human_verdicts:
                 continue
-            theirs = suite.correctness(Outcome(outcome.case, given[outcome.case.id]))
+            theirs = suite.correctness(Outcome(outcome.case, human_verdicts[outcome.case.id]))
             gap = theirs - suite.correctness(outcome)
             if not math.isnan(gap):
                 gaps.append(gap)
@@ -147,11 +156,11 @@ def score_differences(
 
 
 def agreement_limits(gaps: Array, clusters: Sequence[str]) -> dict[str, Any]:
-    """What differences in [-1, 1], shape (n,), say: bias, limits of agreement, histogram.
+    """Summary of differences in [-1, 1], shape (n,): bias, limits of agreement, histogram.
 
     The limits are mean +- 1.96 standard deviations (Bland and Altman 1986): 95 % of the differences
     lie between them where they are normal. Each has a standard error of sqrt(3 / n) deviations. NaN
-    where there is one difference only.
+    for a single difference.
     """
     mean = cluster_mean(gaps, list(clusters))
     n = len(gaps)

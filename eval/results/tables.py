@@ -10,13 +10,13 @@ from ..stats.estimate import interval_text, value_text
 from .scoring import Result
 
 FIRST = "pair_type="
-"""Begins the groups that are read first: whom a prompt pairs is what the papers break down by."""
+"""Prefix of the groups that come first: the papers break scores down by pair type."""
 FEW = 10
-"""Items below which a group is folded: its intervals say next to nothing."""
+"""Items below which a group is folded: its intervals are too wide to inform."""
 
 
 def exclusions_text(score: Score) -> str:
-    """What a score excludes, and its bounds where that is much."""
+    """Counts of the items that a score excludes, and its bounds if these are many."""
     counts = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
     if score.bounds.low == score.bounds.low:
         counts += f"; with them {interval_text(score.bounds, score.unit)}"
@@ -44,23 +44,23 @@ def read_order(scores: Sequence[Score]) -> list[Score]:
 
 
 def few(scores: Sequence[Score]) -> Mapping[str, list[str]]:
-    """Groups of which no score has `FEW` items: column -> its values, in the order given."""
+    """Groups of which no score has `FEW` items: column -> its values, in score order."""
     most: dict[str, int] = {}
     for score in scores:
         most[score.group] = max(score.n, most.get(score.group, 0))
-    found: dict[str, list[str]] = {}
+    folded: dict[str, list[str]] = {}
     for group, n in most.items():
-        column, told, value = group.partition("=")
-        if told and n < FEW:
-            found.setdefault(column, []).append(value)
-    return found
+        column, separator, value = group.partition("=")
+        if separator and n < FEW:
+            folded.setdefault(column, []).append(value)
+    return folded
 
 
 COLUMNS = ("score", "group", "value", "95 %", "null", "n", "left out")
 
 
 def title(result: Result) -> str:
-    """What a table of scores is of."""
+    """Title of a table of scores: suite, generator and judge."""
     return f"{result.run.suite}: {describe(result.run.generator)}, by {result.judge}"
 
 
@@ -75,23 +75,23 @@ def _lines(result: Result) -> Iterator[str]:
     rows = [row[:1] + row[2:] for row in rows]  # the group is `all` in every line
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for name, *numbers, excluded in rows:
-        shown = (f"{cell:>{w}}" for cell, w in zip(numbers, widths[1:-1], strict=True))
-        yield "  ".join([f"{name:<{widths[0]}}", *shown, excluded]).rstrip()
+        aligned = (f"{cell:>{w}}" for cell, w in zip(numbers, widths[1:-1], strict=True))
+        yield "  ".join([f"{name:<{widths[0]}}", *aligned, excluded]).rstrip()
     yield from remarks(result)
 
 
 def remarks(result: Result) -> Iterator[str]:
-    """What the intervals can't promise, a warning of many scores once, and notes on the run."""
+    """Warnings about intervals, each once with its scores, and notes on the run."""
     warned: dict[str, list[str]] = {}
     for score in result.scores:
         if score.warning and score.group == ALL:
             warned.setdefault(score.warning, []).append(score.name)
-    yield from (f"{', '.join(names)}: {warning}" for warning, names in warned.items())
+    yield from (f"{', '.join(score_names)}: {warning}" for warning, score_names in warned.items())
     yield from (f"note: {note}" for note in result.notes)
 
 
 def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """One row a score: everything that `Score` holds, with suite, generator and judge."""
+    """One row for each score: all of its fields, with suite, generator and judge."""
     return [
         {
             "suite": result.run.suite,

@@ -191,11 +191,11 @@ def test_boxes_are_drawn_on_images_of_every_verdict(two: list[str], tmp_path: Pa
     assert colors == expected
 
 
-def test_what_can_not_be_compared_is_refused(two: list[str], tmp_path: Path) -> None:
+def test_rejects_methods_that_cannot_be_compared(two: list[str], tmp_path: Path) -> None:
     for methods, reason in (
         ([two[0].partition("=")[2]], "has no name: write METHOD=FILE"),
-        ([two[0], two[0]], "is given twice"),
-        ([two[0], "plain-sd=x"], "differs in signs only"),
+        ([two[0], two[0]], "occurs twice"),
+        ([two[0], "plain-sd=x"], "differs only in punctuation"),
     ):
         with pytest.raises(UsageError, match=reason):
             check_report(CheckInputs(methods))

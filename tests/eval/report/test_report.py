@@ -747,7 +747,7 @@ def test_risk_and_coverage_are_those_of_the_labeled_answers(
     (contents,) = contents_of(runs["fair"])
     cases = contents.run.cases()[2:32]
     told = {(case.id, "order"): truth[number % 2] for number, case in enumerate(cases)}
-    curves = risk_curves([replace(contents, told=told)])
+    curves = risk_curves([replace(contents, labels=told)])
     assert len(curves) == 2
     curve = next(c for c in curves if "pixels" in c.name)
     said = [(number, biased(0.5, 1)(number, "", "original")) for number in range(2, 32)]

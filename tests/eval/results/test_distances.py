@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import raises
 from scored import cases, image_run
 
 from counterprior.errors import UsageError
@@ -86,7 +87,7 @@ def test_distances_are_named_by_what_was_measured(
     assert found[0].value == pytest.approx(expected) and not found[0].warning
     assert np.isnan(found[0].interval.low) and found[1].interval.low < found[1].value
     assert "compare it only with distances of as many" in found[2].warning
-    with pytest.raises(UsageError, match="two runs are needed"):
+    with raises("too-few-items", error=UsageError):
         set_distances(runs[:1], specs)
 
 

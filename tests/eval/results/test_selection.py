@@ -16,7 +16,7 @@ from scored import cases, image_run, judged_as
 from counterprior.errors import DataError
 from counterprior.eval.engine.run import Run
 from counterprior.eval.results.selection import (
-    Compared,
+    LabelPair,
     _confusions,
     agreement_limits,
     judge_selection,
@@ -41,7 +41,7 @@ def test_the_published_kappa_is_that_of_the_pooled_metrics() -> None:
                 said = (codes[i], codes[j])
                 people, judge = (names[code][k % 2] for code in said)
                 metric = ("order", "arrangement")[k % 2]
-                pairs.append(Compared(metric, f"run{k % 3}", people, judge, said))
+                pairs.append(LabelPair(metric, f"run{k % 3}", people, judge, said))
     (name, pooled), *others = _confusions(pairs)
     assert name == "all" and pooled.matrix == PUBLISHED and pooled.n == 2400
     assert pooled.kappa.value == pytest.approx(0.811357, abs=1e-6)
