@@ -28,7 +28,7 @@ _ADJECTIVES = frozenset(("JJ", "VBN"))
 _DESCRIBING = _ADJECTIVES | {"JJR"}
 _FINITE = frozenset(("MD", "VBD", "VBP", "VBZ"))
 _MAX_COMMAS = 2
-"""Of a list without "and"; longer ones are keywords."""
+"""Most things of a list without "and"; longer lists are keywords."""
 
 
 class Coordination:
@@ -208,9 +208,9 @@ class Coordination:
     def _last_conjunct_before(self, doc: CaptionWords, noun: Word, conjunct: Word) -> Word:
         """The last of the things joined to a noun that stands before a conjunct, if the parser
         joins each of them to the first: "embroidery and a skirt, a clutch"."""
-        for one in reversed([t for t in noun.rights if t.dep_ == "conj" and t.i < conjunct.i]):
-            if one.tag_ in NOUNS and self._names.resolve(doc, one) is not None:
-                return one
+        for joined in reversed([t for t in noun.rights if t.dep_ == "conj" and t.i < conjunct.i]):
+            if joined.tag_ in NOUNS and self._names.resolve(doc, joined) is not None:
+                return joined
         return noun
 
     def _last_content(self, doc: CaptionWords, place: Word, conjunct: Word) -> NamedThing | None:
@@ -224,7 +224,7 @@ class Coordination:
             if target is not None and at_hand:
                 things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
                 thing = (self._names.resolve(doc, t) for t in reversed(things))
-                return next((one for one in thing if one is not None), None)
+                return next((content for content in thing if content is not None), None)
         return None
 
     def _joined_thing(

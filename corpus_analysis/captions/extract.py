@@ -18,10 +18,10 @@ from .prefilter import COORDINATORS, PUNCTUATION, triggered
 from .prepositions import Prepositions
 
 _ONE_KIND = frozenset((",", "or", "plus", "against", "over", "by"))
-"""Of these, a name and its kind are one thing, or whom somebody plays."""
+"""Relations after which a name and its kind are one thing, or a role that somebody plays."""
 
 _ALONE = frozenset(("on", "outside"))
-"""Of these, each thing has one place: "sitting on a chair and looking at a book"."""
+"""Prepositions with a single object: "sitting on a chair and looking at a book"."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Extractor:
         doc = CaptionWords(words, text)
         pairs: list[CaptionPair] = []
         links: list[Link] = []
-        known: set[tuple[int, int]] = set()
+        linked_heads: set[tuple[int, int]] = set()
         joined: set[int] = set()  # heads that a coordination has linked to what is before
         begun = self._coordination.list_beginnings(doc, links)
         for some in (
@@ -103,11 +103,11 @@ class Extractor:
             for link in some:
                 first, second, pattern, relation = link
                 heads = first.head.i, second.head.i
-                if heads in known or heads[0] >= heads[1]:
+                if heads in linked_heads or heads[0] >= heads[1]:
                     continue
                 if some is not begun and not _linked(text, first, second):
                     continue
-                known.add(heads)
+                linked_heads.add(heads)
                 links.append(link)  # of two of a kind too, for what is joined to the second
                 if not _are_distinct(first, second, relation):
                     continue
@@ -127,9 +127,9 @@ class Extractor:
         things: dict[int, NamedThing] = {}
         for token in doc:
             if token.lower_ in self.ontology.by_last:
-                one = self._names.resolve(doc, token)
-                if one is not None:
-                    things.setdefault(one.head.i, one)
+                thing = self._names.resolve(doc, token)
+                if thing is not None:
+                    things.setdefault(thing.head.i, thing)
         return [_mention(text, things[at]) for at in sorted(things)]
 
     def _by_tree(self, doc: CaptionWords) -> Iterator[Link]:
@@ -158,11 +158,13 @@ def _shared_objects(links: Sequence[Link]) -> Iterator[Link]:
         shared = pattern == "preposition" and _ALONE.isdisjoint(relation.split())
         later = [second] if shared else []
         while later:
-            for one in after.get(later.pop(0).head.i, ()):
-                later.append(one)
-                again = one.entity.name == second.entity.name  # "a plate of … and a plate of …"
-                if not again:
-                    yield first, one, "preposition", relation
+            for joined in after.get(later.pop(0).head.i, ()):
+                later.append(joined)
+                repeated = (
+                    joined.entity.name == second.entity.name
+                )  # "a plate of … and a plate of …"
+                if not repeated:
+                    yield first, joined, "preposition", relation
 
 
 def _linked(text: str, first: NamedThing, second: NamedThing) -> bool:
@@ -177,33 +179,33 @@ def _are_distinct(first: NamedThing, second: NamedThing, relation: str) -> bool:
 
     So are CC3M's "person", which stands for a name, and a role: "person and groom".
     """
-    one, other = first.entity, second.entity
-    if one.name == other.name or first.plain.name == second.plain.name:
+    entity, second_entity = first.entity, second.entity
+    if entity.name == second_entity.name or first.plain.name == second.plain.name:
         return False
-    if distinct(one, other) and distinct(first.plain, second.plain):
+    if distinct(entity, second_entity) and distinct(first.plain, second.plain):
         return True
     if relation in _ONE_KIND:
         return False
-    if relation == "with" and one.category == "food_kitchen":
+    if relation == "with" and entity.category == "food_kitchen":
         return False  # "meat with beef"
     joined = relation in COORDINATORS | set(PUNCTUATION) | {"with"}
     # "cakes & wedding cakes"
-    return not (joined and one.name.split(" ")[-1] == other.name.split(" ")[-1])
+    return not (joined and entity.name.split(" ")[-1] == second_entity.name.split(" ")[-1])
 
 
 def _mention(text: str, thing: NamedThing) -> CaptionMention:
-    left = min([*modifiers(thing.head), thing.begin], key=lambda t: t.i)
+    start = min([*modifiers(thing.head), thing.begin], key=lambda t: t.i)
     if thing.quantity is not None:
         begin = min([*modifiers(thing.quantity), thing.quantity], key=lambda t: t.i)
-        quantifier = text[begin.idx : left.idx].strip()
-        left = begin
+        quantifier = text[begin.idx : start.idx].strip()
+        start = begin
     else:
         quantifier = " ".join(t.lower_ for t in thing.head.lefts if t.dep_ in QUANTIFYING)
     return CaptionMention(
         name=thing.entity.name,
         category=thing.entity.category,
         head=text[thing.head.idx : end(thing.head)],
-        phrase=text[left.idx : end(thing.head)],
+        phrase=text[start.idx : end(thing.head)],
         quantifier=quantifier,
         start=thing.begin.idx,
         end=end(thing.head),

@@ -24,7 +24,7 @@ Layer = tuple[Vectors, Vectors, Vectors, Vectors]
 """Weights, bias, gain, shift."""
 
 _COLUMNS: list[int | str] = ["NORM", "PREFIX", "SUFFIX", "SHAPE", "SPACY", "IS_SPACE"]
-"""What MultiHashEmbed.v2 of the 3.8 models reads, in its order."""
+"""Attributes that MultiHashEmbed.v2 of the 3.8 models reads, in its order."""
 _PIECES = 3
 _AROUND = np.array([-1, 0, 1])
 """The rows of a window."""
@@ -71,7 +71,7 @@ class FastTok2Vec:
         if self.pad < len(self.layers):
             raise UnknownLayout(f"{self.pad} rows between documents")
         self.blanks = [np.zeros((1, self.width), np.float32)]
-        """What the layers so far make of a row between captions that sees no token."""
+        """Output of the layers so far for a row between captions that sees no token."""
         for layer in self.layers:
             blank = self.blanks[-1]
             self.blanks.append(blank + _apply(layer, np.tile(blank, 3)))
@@ -88,10 +88,10 @@ class FastTok2Vec:
 
     def encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
         """Token vectors in context, of captions that stand one after the other."""
-        found = np.empty_like(vectors)
+        result = np.empty_like(vectors)
         for captions, tokens in _parts(lengths, _TOKENS_AT_ONCE):
-            found[tokens] = self._encode(vectors[tokens], lengths[captions])
-        return found
+            result[tokens] = self._encode(vectors[tokens], lengths[captions])
+        return result
 
     def _encode(self, vectors: Vectors, lengths: Indices) -> Vectors:
         """The same for a few captions.
@@ -134,12 +134,12 @@ class FastTok2Vec:
         for at, (table, W) in enumerate(zip(self.hashes, self.mix, strict=True)):
             values, back = np.unique(rows[:, at], return_inverse=True)
             shared.append((table.predict(values) @ W, back.ravel()))
-        found = np.empty((len(rows), self.width), np.float32)
+        result = np.empty((len(rows), self.width), np.float32)
         for start in range(0, len(rows), _TOKENS_AT_ONCE):
-            part = slice(start, start + _TOKENS_AT_ONCE)
-            pieces = sum(product[back[part]] for product, back in shared)
-            found[part] = _normalized(pieces, self.mixing)
-        return found
+            batch = slice(start, start + _TOKENS_AT_ONCE)
+            pieces = sum(product[back[batch]] for product, back in shared)
+            result[batch] = _normalized(pieces, self.mixing)
+        return result
 
 
 def _layers(model: Any, name: str) -> list[Any]:
@@ -164,12 +164,12 @@ def _normalized(pieces: Vectors, layer: Layer) -> Vectors:
     return Y
 
 
-def _weights(maxout: Any, norm: Any, parts: int) -> Layer:
+def _weights(maxout: Any, norm: Any, span: int) -> Layer:
     """A layer that reads so many vectors: its weights (parts * width, pieces * width), piece by
     piece."""
     W, bias = maxout.get_param("W"), maxout.get_param("b")
     width, pieces, inputs = W.shape
-    if pieces != _PIECES or inputs != parts * width:
+    if pieces != _PIECES or inputs != span * width:
         raise UnknownLayout(f"layer of shape {W.shape}")
     flat = np.ascontiguousarray(W.transpose(1, 0, 2).reshape(-1, inputs).T)
     return flat, bias.T.reshape(-1), norm.get_param("G"), norm.get_param("b")

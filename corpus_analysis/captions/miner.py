@@ -79,18 +79,18 @@ class Miner:
 
     def __call__(self, captions: pa.StringArray) -> list[Mined | None]:
         """One entry per caption, in order; None if it holds no pair or is null."""
-        found: list[Mined | None] = [None] * len(captions)
+        results: list[Mined | None] = [None] * len(captions)
         texts = self.candidates(captions)
         # Of one caption that many images have, all are counted and one is parsed.
         mined = self._mined(list(dict.fromkeys(text for _, text in texts)))
         for row, text in texts:
-            one = mined[text]
+            result = mined[text]
             self.counts.parsed += 1
-            self.counts.tokens += one.tokens
-            self.counts.errors += bool(one.error)
-            if one.pairs or one.error:
-                found[row] = one
-        return found
+            self.counts.tokens += result.tokens
+            self.counts.errors += bool(result.error)
+            if result.pairs or result.error:
+                results[row] = result
+        return results
 
     def candidates(self, captions: pa.StringArray) -> list[tuple[int, str]]:
         """Index and normalized text of the rows to parse."""
@@ -117,13 +117,13 @@ class Miner:
 
     def _mined(self, texts: list[str]) -> dict[str, Mined]:
         """Pairs of each text; all texts differ."""
-        found = {}
+        mined = {}
         for text, (words, error) in zip(texts, self._parse(texts), strict=True):
             pairs = () if words is None else tuple(self.extractor.pairs(words, text))
             tokens = 0 if words is None else len(words)
             spatial = tuple(spatial_words(text)) if pairs else ()
-            found[text] = Mined(text, pairs, tokens, spatial, error)
-        return found
+            mined[text] = Mined(text, pairs, tokens, spatial, error)
+        return mined
 
     def _parse(self, texts: list[str]) -> Iterator[tuple[Sequence[Word] | None, str]]:
         """The words of each text, or None and an error, in order.

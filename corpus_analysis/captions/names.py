@@ -67,7 +67,7 @@ class NamedThing:
     quantity: Word | None
     """The partitive noun before it; None if there is none."""
     plain: CaptionEntity
-    """What the name alone says, which the prefilter reads: "dog" for a toy dog."""
+    """The entity of the name alone, which the prefilter reads: "dog" for a toy dog."""
 
 
 class CaptionWords(tuple[Word, ...]):
@@ -199,7 +199,9 @@ class Names:
         """Whether a caption ends in what it is printed on: "bird on a fence greeting card"."""
         before = doc[token.left_edge.i : begin.i] if _ends_caption(doc, token) else ()
         named = (self.ontology.surface.get(t.lower_) for t in before if t.tag_ in NOUNS)
-        return any(one and one.category != "food_kitchen" for one in named)  # "a coffee mug"
+        return any(
+            entity and entity.category != "food_kitchen" for entity in named
+        )  # "a coffee mug"
 
     def _last_word(self, doc: Sequence[Word], token: Word) -> Word:
         """The last word of the name that a token begins, where the parser splits "fire hydrant"."""
@@ -443,7 +445,7 @@ def _noun_of(token: Word) -> Word:
         if modifiers and modifiers[-1].i == token.i - 1:
             return modifiers[-1]  # "a cricketer standing next to a wicket"
         several = [t for t in token.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
-        *_, token = (token, *several, *(one for noun in several for one in conjuncts(noun)))
+        *_, token = (token, *several, *(joined for noun in several for joined in conjuncts(noun)))
         return token  # "giraffe and zebra grazing next to plants"
     if token.lower_ in DOING and modifiers and modifiers[-1].i == token.i - 1:
         return modifiers[-1]

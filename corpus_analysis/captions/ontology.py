@@ -36,7 +36,7 @@ ANIMATE = frozenset(("people", "animals"))
 """Categories of what lives."""
 
 SOMEBODY = "person"
-"""What CC3M writes instead of names: beside a role, it is another person."""
+"""CC3M's substitutes for names: beside a role, each is another person."""
 
 NOT_VISUAL = "not_visual"
 """The file of names that end like an entity but are none."""
@@ -63,13 +63,13 @@ class Noun(Struct):
     plural: tuple[str, ...] = ()
     """Plurals of the name if the regular one is wrong."""
     is_: str = ""
-    """What it is a kind of; empty for the root of its file, if that is one."""
+    """The broader kind; empty for the root of its file."""
     gendered: bool = False
     """Whether `male X` and `female X` are entities too."""
     mass: bool = False
     """Whether it is uncountable: "milk", not "a milk"."""
     root: bool = True
-    """Of the first entry of a file: whether the others are kinds of it if they say nothing else."""
+    """Whether the other entries of its file are kinds of it, if it is the first."""
 
     def forms(self) -> Iterator[str]:
         """Every surface form, singular and plural."""
@@ -106,7 +106,7 @@ class SurfaceForm:
     before: tuple[str, ...]
     """Words before the last one, nearest first."""
     entity: CaptionEntity | None
-    """What it names; None if that is not visual."""
+    """The entity that it names; None if that is not visual."""
 
 
 class Ontology:

@@ -39,7 +39,7 @@ PUNCTUATION = ",;&+/"
 text, although the parser calls a few of them conjuncts (1 pair in 196 on LAION)."""
 
 HAVING = frozenset(("has", "have", "had", "having"))
-"""What links a thing to what is on it, if the words go on so: "a table has a cup on it"."""
+"""Verbs that link a thing to the things on it, before such words: "a table has a cup on it"."""
 ITSELF = frozenset(("it", "them"))
 
 _PUNCTUATION = frozenset(PUNCTUATION)
@@ -58,12 +58,12 @@ _JOINED = (
     r"haired|legged|shaped|themed|(?!(?:red|bed|shed|sled|seed|weed|limited|framed|used)(?![a-z]))[a-z]+ed)"
     r"(?![a-z])"
 )
-"""What a hyphen between spaces joins to the word before it: CC3M writes "a t - shirt"."""
+"""Words that a spaced hyphen joins to the word before it: CC3M writes "a t - shirt"."""
 _FIELD = (
     r"[|:\u2022!?]|(?<=\s)[\u2013\u2014.](?=\s)"
     rf"|(?<=\s)(?<!\bt )-(?=\s)(?! {_JOINED})"
 )
-"""What separates the fields of alt text, or sentences: nothing is linked across it."""
+"""Separators of sentences and of alt text's fields: nothing is linked across them."""
 _ENDS = frozenset("|:\u2022!?-\u2013\u2014.")
 """The characters of `_FIELD`."""
 
@@ -89,7 +89,7 @@ _CUTS = frozenset(
 """Words that end what a link may link: "with pockets for girls" is no girl with something."""
 _LINKED = TRIGGERS | HAVING
 _TELLING = TRIGGERS | HAVING | LINKS | _CUTS | _ENDS
-"""What `_Read` does more with than to count it."""
+"""Words with which `_Read` does more than count them."""
 _MAX_HAD = 14
 """Most words between what a thing has and "on it"."""
 _REACH = 8

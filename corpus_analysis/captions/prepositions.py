@@ -50,11 +50,11 @@ _SEPARATORS = frozenset("-|\u2013\u2014")
 """Between spaces, what ends a field of alt text."""
 _DIRECTIONS = frozenset(("to", "from", "onto", "into"))
 _BESIDES = frozenset(("left", "right", "side"))
-"""What "to the" may be followed by in a place; "to the edge of" is a direction."""
+"""Words after "to the" that name a place; "to the edge of" is a direction."""
 _ONES = frozenset(("one", "ones", "another", "other"))
-"""What stands for something named before."""
+"""Pronouns of things named before."""
 _PAINTED = frozenset("painted printed drawn written".split())
-"""Of what is only an image on something."""
+"""Verbs of things that are only an image on something."""
 _FAR = 12
 """Most words between "has" and "on it"."""
 _MAX_RELATION = 5

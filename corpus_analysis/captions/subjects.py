@@ -40,24 +40,24 @@ _ROOMS = frozenset("room bedroom bathroom kitchen office classroom library".spli
 _AIMS = frozenset(("at", "for", "to", "toward", "towards", "after"))
 _CUTLERY = frozenset(("fork", "knife", "spoon", "chopstick", "cutlery", "utensil", "spatula"))
 _EATING = frozenset("eat eats eating cut cuts cutting slice slices slicing stir stirring".split())
-"""What somebody does with cutlery and food."""
+"""Verbs of people with cutlery and food."""
 _VESSELS = frozenset(
     "basket bowl plate tray cup mug glass jar box bag crate bucket pot pan".split()
 )
-"""What food is in or on: "a rabbit holding a basket with eggs"."""
+"""Vessels of food: "a rabbit holding a basket with eggs"."""
 _NEAREST = frozenset(("with", "between"))
 """Prepositions about the noun before them and nothing further up: "clashes between police"."""
 _ON = frozenset("on by over around against among".split())
 """Prepositions that may say where an act ends: "puts lights on a tree"."""
 _FEATS = frozenset("trick tricks stunt stunts jump jumps nap grind ride rides".split())
-"""What somebody does where that is: "a man doing a trick on his board"."""
+"""Deeds done in a place: "a man doing a trick on his board"."""
 _CARRIED = frozenset(
     "umbrella bag luggage suitcase basket bucket book newspaper magazine bouquet shovel broom "
     "stick rope gun sword towel cane".split()
 )
-"""What somebody has, wherever that is: "people on a sidewalk with umbrellas"."""
+"""Belongings that come along to any place: "people on a sidewalk with umbrellas"."""
 _SEATING = frozenset(("couch", "bed", "chair", "bench", "armchair"))
-"""What who does something is on meanwhile: "a cat chewing something on a couch"."""
+"""Seats of those who do something: "a cat chewing something on a couch"."""
 _MADE_AS = frozenset("set dressed used designed arranged disguised decorated".split())
 """Before "as something" that a thing is only made to be."""
 _MAX_PLACES = 3

@@ -17,7 +17,7 @@ from .names import CaptionWords, NamedThing, Names
 from .words import FLYING, SET_BACK, WEARING
 
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
-"""What things stand on."""
+"""Things on which others stand."""
 _LAID = frozenset(("table", "desk", "dining table", "coffee table", "picnic table"))
 _AT_TABLE = frozenset("at behind by near around over".split())
 """Where somebody is who has a table."""
@@ -30,7 +30,7 @@ _AT = frozenset(("in", "inside", "at"))
 _SEATS = frozenset(("furniture", "vehicles", "food_kitchen"))
 """Categories of what something else is on, in or at, and that stands somewhere itself."""
 _BOARDED = frozenset(("train", "bus", "airplane", "subway", "tram", "ferry", "ship"))
-"""Who is on them is in them."""
+"""Vehicles whose riders "on" them are inside."""
 _RIDDEN = frozenset(("vehicles",))
 _ROUND = frozenset(("above", "behind", "around", "over", "between", "beside", "near", "to"))
 _PASSING = frozenset(("by", "past"))
@@ -39,7 +39,7 @@ _IN_BACK = ["in", "back"]
 _NEXT_TO = ["next", "to"]
 _ON_TOP = ["on", "top", "of"]
 _INSIDE = frozenset(("it", "inside", "them"))
-"""Of what is right before, where a phrase ends so: "a car with a child inside"."""
+"""Words that end a phrase and refer to the thing before it: "a car with a child inside"."""
 
 
 class Support:

@@ -28,7 +28,7 @@ _AGENCY = re.compile(
     r"images?|pictures?|illustrations?|vectors?|footage|video|graphics?)[\W\d]*$"
     r"|(?<=\w)\s+[-\u2013\u2014|]\s*(?:photos?|fotos?|images?|pictures?|jpe?g)[\W\d]*$"
 )
-"""What agencies write after a caption: "- Royalty Free Stock Photo #1234", "- JPG"."""
+"""Additions of agencies after a caption: "- Royalty Free Stock Photo #1234", "- JPG"."""
 _IMAGES = ("photo", "image", "stock", "foto", "picture", "jp", "royalty")
 _ENDING = 40
 """Characters in which an agency names the kind of image, and its number."""
@@ -56,9 +56,9 @@ def hard_rows(captions: pa.StringArray) -> pa.BooleanArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = np.zeros(len(captions), bool)
+    is_hard = np.zeros(len(captions), bool)
     if not len(captions):  # its buffers may be missing
-        return pa.array(found)
+        return pa.array(is_hard)
     _, ends, data = captions.buffers()
     kind = np.int64 if pa.types.is_large_string(captions.type) else np.int32
     offsets = np.frombuffer(ends, kind)[captions.offset :][: len(captions) + 1]
@@ -67,8 +67,8 @@ def hard_rows(captions: pa.StringArray) -> pa.BooleanArray:
     begins = ((read == ord("&")) | (read >= 0x80)).nonzero()[0] + first
     rows = np.unique(offsets.searchsorted(begins, "right") - 1)
     hits = pc.match_substring_regex(captions.take(pa.array(rows)), hard())
-    found[rows] = hits.fill_null(False).to_numpy(zero_copy_only=False)
-    return pa.array(found)
+    is_hard[rows] = hits.fill_null(False).to_numpy(zero_copy_only=False)
+    return pa.array(is_hard)
 
 
 def _harmless(char: str) -> bool:

@@ -54,7 +54,7 @@ DOING = frozenset(
     "chat chats stroll strolls wait waits walks runs sits stands flies drives rides swims "
     "backstage onstage closeup".split()
 )
-"""What the tagger takes for a noun after the name of who does it: "bride and groom arrive"."""
+"""Verbs that the tagger takes for nouns after the name of who acts: "bride and groom arrive"."""
 
 RESTING = frozenset("set sit stand rest lay lie paddle pose perch nap swim graze lean".split())
 """The same after several: "a man and a dog paddle on a board"."""
@@ -63,7 +63,7 @@ HANDLING = frozenset(
     "cutting slicing making cooking serving selling drinking preparing feeding opening pulling "
     "pushing throwing kicking hitting washing brushing fixing reading watching".split()
 )
-"""What somebody does with what the next word names: "a lady cutting pizza"."""
+"""Verbs whose next word names the thing they act on: "a lady cutting pizza"."""
 
 STUFFS = frozenset(("glass", "paper"))
 """Things that others are made of: "glass sinks"."""
@@ -75,7 +75,7 @@ SET_BACK = frozenset(
 a tower in the background"."""
 
 GROUNDS = frozenset(("mountain", "stadium"))
-"""What somebody is "on" as on any ground."""
+"""Surfaces that somebody is "on" as on any ground."""
 
 ALOFT = frozenset(
     "air sky water grass snow sand field middle tracks track road street path river".split()
@@ -100,7 +100,7 @@ COATED = frozenset("frosted coated glazed dipped dusted flavored topped covered 
 """Between the name of a stuff and of what is made with it: "a chocolate frosted donut"."""
 
 TAKING = frozenset("take takes taking took taken snap snaps snapping snapped".split())
-"""What is done to an image when it is made."""
+"""Verbs of making an image."""
 
 BOATS = frozenset("boat ship canoe rowboat raft cart wagon carriage sled".split())
 """Vehicles that are of wood and yet real."""
@@ -119,7 +119,7 @@ FAKE = frozenset(
 """Before the name of something that lives or drives, they make it a thing of its own kind."""
 
 OFFSPRING = frozenset(("baby", "child", "mother", "father", "parent"))
-"""Of an animal, where the words say so: "a cow with its baby"."""
+"""Young of an animal, if the words say so: "a cow with its baby"."""
 
 LINKS = frozenset(("to", "of", "from"))
 """Last words of multiword prepositions, after the place word."""
@@ -167,7 +167,7 @@ CLOTHES = frozenset(
     "top tops outfit outfits clothes clothing costume costumes attire gear uniform uniforms black "
     "white red blue green brown yellow pink purple gray grey".split()
 )
-"""What somebody is in who comes with something: "a woman in a blue top with headphones"."""
+"""Clothes of somebody who comes with something: "a woman in a blue top with headphones"."""
 
 TEAMING = frozenset(
     "team teams teamed teaming pair pairs paired pairing match matches matched matching combine "
@@ -186,13 +186,13 @@ ALONE = frozenset(
     "floating hanging crying dancing boiling burning blooming steaming glowing melting falling "
     "growing spinning grazing galloping roaring barking yawning".split()
 )
-"""What a thing does without an object: "smiling family with a dog"."""
+"""Verbs without an object: "smiling family with a dog"."""
 
 PUT_DOWN = frozenset("lay lays laid laying hang hangs hung".split())
 """Verbs with an object only if somebody puts something."""
 
 FLYING = frozenset(("fly", "flies", "flying", "flew"))
-"""What somebody does with a kite, who is near something meanwhile."""
+"""Verbs of people with a kite, who are near something meanwhile."""
 
 POSTURES = frozenset(
     "sit sits sitting sat stand stands standing stood lie lies lying lay laying lays rest resting "
@@ -242,10 +242,10 @@ PRODUCTS = frozenset(
         "mouse pad",
     )
 )
-"""What pictures are printed on."""
+"""Things that pictures are printed on."""
 
 PLAYED = frozenset("play plays played playing".split())
-"""What is played is no thing, and nobody stands on what is played on."""
+"""Verbs of playing: music is not a thing, and nobody stands on an instrument."""
 
 FIGHTING = frozenset(
     "action fight fights fighting match game race battle protest protests victory win wins won "
