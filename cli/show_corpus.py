@@ -89,13 +89,13 @@ def print_control(found: BoxControl, out: Path, as_json: bool) -> None:
     funnel = ", ".join(f"{name} {count:,}" for name, count in found.funnel.items())
     output.print(funnel, highlight=False)
     if found.judge is not None:
-        one = found.judge
+        bias = found.judge
         output.print(
-            f"the judge says {_share(one.said.value)} of {one.said.n:,}, the boxes "
-            f"{_share(one.true.value)}; it adds {100 * one.bias.value:+.1f} points "
-            f"({_range(one.bias.interval)}), its four probes "
-            f"{100 * one.four_probes.value:+.1f}; with {one.unboxed.n:,} pairs without boxes, "
-            f"corrected: {_share(one.corrected.value)} ({_range(one.corrected.interval)})"
+            f"the judge says {_share(bias.by_judge.value)} of {bias.by_judge.n:,}, the boxes "
+            f"{_share(bias.by_boxes.value)}; it adds {100 * bias.bias.value:+.1f} points "
+            f"({_range(bias.bias.interval)}), its four probes "
+            f"{100 * bias.four_probes.value:+.1f}; with {bias.unboxed.n:,} pairs without boxes, "
+            f"corrected: {_share(bias.corrected.value)} ({_range(bias.corrected.interval)})"
         )
     output.print(f"page: {out / 'index.html'}")
 

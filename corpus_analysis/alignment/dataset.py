@@ -63,9 +63,11 @@ def write_dataset(
     rows = [_row(pair, retrieved, answers.get(pair["id"])) for pair in pairs]
     name = "test-00000-of-00001.parquet"
     write_parquet(pa.Table.from_pylist(rows, schema), folder / "pairs" / name)
-    said = pa.schema([(n, pa.string()) for n in ("pair", "question", "probe", "label", "raw")])
+    verdict_schema = pa.schema(
+        [(n, pa.string()) for n in ("pair", "question", "probe", "label", "raw")]
+    )
     ordered = sorted(verdicts, key=lambda v: (v["pair"], v["question"], v["probe"], v["raw"]))
-    write_parquet(pa.Table.from_pylist(ordered, said), folder / "verdicts" / name)
+    write_parquet(pa.Table.from_pylist(ordered, verdict_schema), folder / "verdicts" / name)
     single, captions = result.single_probe, result.funnel["captions"]
     card = _CARD.format(
         aligned=single.aligned,

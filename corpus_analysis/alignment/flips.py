@@ -48,7 +48,7 @@ REASONS = (
     "same_image",
     "not_needed",
 )
-"""Why a pair is not in the set."""
+"""Reasons to leave a pair out of the set."""
 
 _WRITING = re.compile(
     r"(?i)\b(?:text|sign|signs|logo|poster|quote|quotes|letters?|lettering|typography|screenshot|"
@@ -85,10 +85,10 @@ def make_flips(
 
     judge: asked whether an image contains text; None for no check. count: maximum number of pairs.
     seed: of the choice among equal pairs. Raises UsageError if `out` is not empty, InUseError if
-    another process writes it, and CorpusError if the run has no layout yet or no pair is left.
+    another process writes it, and CorpusError if the run has no layout yet or no pair remains.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is not empty; give another --out", code="folder-not-empty")
+        raise UsageError(f"{out} is not empty; choose another --out", code="folder-not-empty")
     handed = read_handed()
     pairs = _read(mined)
     reasons = [excluded(pair, handed) for pair in pairs]
@@ -98,10 +98,10 @@ def make_flips(
     dropped["same_image"] = len(usable) - len(order)
     with whole_folder(out) as staging:
         (staging / "train").mkdir()
-        taken: list[dict[str, Any]] = []
+        chosen: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
         for pair in order:
-            if len(taken) == count:
+            if len(chosen) == count:
                 dropped["not_needed"] += 1
                 continue
             image, reason = _image(mined, pair, judge)
@@ -109,17 +109,17 @@ def make_flips(
                 dropped[reason] += 1
                 continue
             rows += _write(image, pair, staging / "train")
-            taken.append(pair)
-            progress("flips", len(taken), min(count, len(order)))
-        flip_set = _count(taken, dropped, mined)
+            chosen.append(pair)
+            progress("flips", len(chosen), min(count, len(order)))
+        flip_set = _count(chosen, dropped, mined)
         write_rows(staging / "train" / "metadata.jsonl", rows)
         write_whole(staging / "README.md", _card(flip_set))
     return flip_set
 
 
-def _count(taken: Sequence[dict[str, Any]], dropped: Counter[str], mined: Path) -> FlipSet:
+def _count(chosen: Sequence[dict[str, Any]], dropped: Counter[str], mined: Path) -> FlipSet:
     """Counts the set. Raises CorpusError, with the reasons, if it is empty."""
-    if not taken:
+    if not chosen:
         reasons = ", ".join(
             f"{reason} {dropped[reason]:,}" for reason in REASONS if dropped[reason]
         )
@@ -128,14 +128,14 @@ def _count(taken: Sequence[dict[str, Any]], dropped: Counter[str], mined: Path) 
             code="nothing-to-do",
         )
     return FlipSet(
-        pairs=len(taken),
+        pairs=len(chosen),
         dropped={reason: dropped[reason] for reason in REASONS},
-        categories=dict(sorted(Counter(_group(pair) for pair in taken).items())),
+        categories=dict(sorted(Counter(_group(pair) for pair in chosen).items())),
     )
 
 
 def excluded(pair: Mapping[str, Any], handed: Mapping[str, str]) -> str:
-    """Why a pair can't be in the set, judging by its row; empty if it can."""
+    """Reason to exclude a pair, judging by its row; empty for a pair to keep."""
     if not pair["valid"]:
         return "not_verified"
     labels = {pair[f"order_{probe}"] for probe in PROBES}
@@ -145,24 +145,24 @@ def excluded(pair: Mapping[str, Any], handed: Mapping[str, str]) -> str:
         return "sides_in_caption"
     if _HANDED.search(pair["text"]):
         return "handed"
-    names = (pair["first"]["name"], pair["second"]["name"])
-    reasons = {handed[name] for name in names if name in handed}
+    entities = (pair["first"]["name"], pair["second"]["name"])
+    reasons = {handed[name] for name in entities if name in handed}
     if "text" in reasons or _WRITING.search(pair["text"]):
         return "text"
     return "handed" if reasons else ""
 
 
 def balanced(pairs: Sequence[dict[str, Any]], seed: int) -> Iterator[dict[str, Any]]:
-    """The pairs, alternating over their two categories, so that every prefix is balanced.
+    """Yields the pairs, alternating over their two categories, so that every prefix is balanced.
 
     One pair per image. Aligned and reversed images of two categories alternate too; mirror images
-    make up for any rest.
+    make up for any that remain.
     """
     groups: dict[tuple[str, bool], list[dict[str, Any]]] = {}
-    seen: set[str] = set()
+    used_images: set[str] = set()
     for pair in sorted(pairs, key=lambda p: str(p["id"])):
-        if (source := _key(pair)) not in seen:
-            seen.add(source)
+        if (image := _key(pair)) not in used_images:
+            used_images.add(image)
             groups.setdefault((_group(pair), pair["aligned"]), []).append(pair)
     for (name, aligned), group in groups.items():
         random.Random(f"{seed}/{name}/{aligned}").shuffle(group)
@@ -174,19 +174,22 @@ def balanced(pairs: Sequence[dict[str, Any]], seed: int) -> Iterator[dict[str, A
 
 
 def read_handed(path: Path = FOLDER / "handed.yaml") -> dict[str, str]:
-    """Entity -> why its mirror image is wrong. Raises OntologyError for an invalid file."""
+    """Maps entities to the reason that mirroring makes them wrong.
+
+    Raises OntologyError for an invalid file.
+    """
     try:
         entries = yaml.safe_load(path.read_text("utf-8"))
-        found = {str(e["name"]): str(e["reason"]) for e in entries}
+        reasons = {str(e["name"]): str(e["reason"]) for e in entries}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise OntologyError(
             f"{path}: not a list of names and reasons ({error})", code="bad-format"
         ) from None
-    if wrong := {r for r in found.values() if r not in ("text", "handed")}:
+    if wrong := {r for r in reasons.values() if r not in ("text", "handed")}:
         raise OntologyError(
             f"{path}: reason {sorted(wrong)[0]!r} is neither text nor handed", code="unknown-name"
         )
-    return found
+    return reasons
 
 
 def _read(mined: Path) -> list[dict[str, Any]]:
@@ -203,7 +206,7 @@ def _read(mined: Path) -> list[dict[str, Any]]:
 
 
 def _key(pair: Mapping[str, Any]) -> str:
-    """Of the pair's image."""
+    """Key of the pair's image; empty if the pair has none."""
     source = ImageSource.of(pair)
     return source.key if source else ""
 
@@ -213,7 +216,7 @@ def _group(pair: Mapping[str, Any]) -> str:
 
 
 def _image(mined: Path, pair: Mapping[str, Any], judge: Judge | None) -> tuple[Image | None, str]:
-    """The image, or why it can't be taken."""
+    """Returns the image, or None and the reason to leave it out."""
     try:
         image = open_image(image_path(mined / IMAGES, _key(pair)))
     except ImageError:
@@ -242,9 +245,9 @@ def _write(image: Image, pair: Mapping[str, Any], folder: Path) -> Iterator[dict
     left, right = (pair["first"], pair["second"])[:: 1 if pair["aligned"] else -1]
     name = str(pair["id"]).removeprefix("pair-")
     for mirrored in (False, True):
-        shown = ImageOps.mirror(image) if mirrored else image
+        variant = ImageOps.mirror(image) if mirrored else image
         file = f"{name}-{'mirrored' if mirrored else 'original'}.jpg"
-        shown.save(folder / file, "JPEG", quality=95, subsampling=0)
+        variant.save(folder / file, "JPEG", quality=95, subsampling=0)
         yield {
             "file_name": file,
             "text": pair["text"],
@@ -258,9 +261,9 @@ def _write(image: Image, pair: Mapping[str, Any], folder: Path) -> Iterator[dict
         }
 
 
-def _card(found: FlipSet) -> str:
-    rows = "\n".join(f"| {name} | {count} |" for name, count in found.categories.items())
-    dropped = ", ".join(f"{name} {count}" for name, count in found.dropped.items() if count)
+def _card(flip_set: FlipSet) -> str:
+    rows = "\n".join(f"| {name} | {count} |" for name, count in flip_set.categories.items())
+    dropped = ", ".join(f"{name} {count}" for name, count in flip_set.dropped.items() if count)
     return f"""---
 configs:
 - config_name: default
@@ -270,7 +273,7 @@ configs:
 ---
 # Flip pairs against the order-to-space prior
 
-{found.pairs} captions that name two things, each with an image that shows them side by side and
+{flip_set.pairs} captions that name two things, each with an image that shows them side by side and
 with its mirror image. The trainers of diffusers read `image` and `text` (`--train_data_dir`);
 `left` and `right` name the thing on each side.
 

@@ -35,7 +35,7 @@ ASPECTS = {
     "topology": "The statement is: A and B stand side by side, one clearly to the left and one to "
     "the right, rather than one above, below or behind the other.",
 }
-"""The criteria of stage 1 and how they are asked."""
+"""Criteria of stage 1 -> the statement that the judge assesses."""
 
 GATE_PROBES = (ORIGINAL, "mirror")
 """Probes of stage 1; the first decides, the second is a control."""
@@ -81,7 +81,7 @@ def read_prompt(name: str) -> Prompt:
 
 
 def open_log(root: Path, judge: Judge) -> VerdictLog:
-    """One judge's verdicts on a mined run, under these versions of the prompts."""
+    """Opens a judge's verdicts on a mined run, under the current versions of the prompts."""
     identity = {**judge.identity(), **{p.name: p.version for p in _prompts()}}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
     return VerdictLog.start(root / f"{identity['kind']}-{digest}", identity)
@@ -90,31 +90,30 @@ def open_log(root: Path, judge: Judge) -> VerdictLog:
 def verify(
     candidates: Sequence[PairToJudge], judge: Judge, log: VerdictLog, progress: Progress
 ) -> dict[str, Answers]:
-    """Asks what has no verdict yet; pair id -> answers. Run again after any end, it goes on.
+    """Asks all questions without a verdict; returns pair id -> answers. A second run resumes.
 
-    A judge's own failure (`error`) is asked again, all else once. Images are asked about by the
-    bytes that were fetched: another image is another question. Raises JudgeFailed where every call
-    failed.
+    Questions that ended in `error` are asked again, all others once. Verdicts belong to the bytes
+    that were fetched: another image is another question. Raises JudgeFailed if every call failed.
     """
-    found: dict[str, Answers] = {}
+    answers: dict[str, Answers] = {}
     tally = Tally()
     for start in range(0, len(candidates), AHEAD):
         progress("verdicts", start, len(candidates))
-        part = [(c, _open(c.image)) for c in candidates[start : start + AHEAD]]
-        found |= {candidate.pair["id"]: Answers({}, {}) for candidate, _ in part}
-        for answered in _ask(judge, log, part, gate_questions, tally):
-            gate = found[answered.case].gate
+        opened = [(c, _open(c.image)) for c in candidates[start : start + AHEAD]]
+        answers |= {candidate.pair["id"]: Answers({}, {}) for candidate, _ in opened}
+        for answered in _ask(judge, log, opened, gate_questions, tally):
+            gate = answers[answered.case].gate
             gate[answered.question, answered.probe] = answered.verdict.label
-        valid = [one for one in part if found[one[0].pair["id"]].valid]
+        valid = [item for item in opened if answers[item[0].pair["id"]].valid]
         for answered in _ask(judge, log, valid, order_questions, tally):
-            found[answered.case].order[answered.probe] = answered.verdict.label
+            answers[answered.case].order[answered.probe] = answered.verdict.label
     check_tally(log.name, tally)
     progress("verdicts", len(candidates), len(candidates))
-    return found
+    return answers
 
 
 def gate_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
-    """Stage 1, of the image and of its mirror image."""
+    """Yields the questions of stage 1 about the image and its mirror image."""
     prompt = read_prompt("gate")
     first, second = _names(pair)
     for probe in GATE_PROBES:
@@ -130,13 +129,13 @@ def gate_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
                     first=first, second=second, statement=statement, answers="1: yes\n2: no"
                 ),
                 answers={"1": "yes", "2": "no"},
-                images=(_shown(image, probe),),
+                images=(_variant(image, probe),),
                 facts={**_facts(pair, probe), "aspect": aspect},
             )
 
 
 def order_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
-    """Stage 2, in four probes."""
+    """Yields the question of stage 2 in its four probes."""
     prompt = read_prompt("order")
     for probe in PROBES:
         exchanged = names_exchanged(probe)
@@ -153,7 +152,7 @@ def order_questions(pair: dict[str, Any], image: Image) -> Iterator[Question]:
             labels=(*labels, NEITHER),
             prompt=prompt.fill(first=subjects[0], second=subjects[1]),
             answers=dict(zip("AB", labels, strict=True)),
-            images=(_shown(image, probe),),
+            images=(_variant(image, probe),),
             prior=REVERSED if is_mirrored(probe) else ALIGNED,
             facts=_facts(pair, probe),
         )
@@ -177,7 +176,7 @@ def _facts(pair: dict[str, Any], probe: str) -> dict[str, str]:
 
 @cache
 def _kinds(name: str) -> frozenset[str]:
-    """What a thing is a kind of, and how else it is called, since a class may have either: "tv"."""
+    """Returns kinds and other names of a thing, since a class may have either, e.g. "tv"."""
     ontology = Ontology.read()
     entity = ontology.entities.get(name)
     if entity is None:
@@ -185,7 +184,7 @@ def _kinds(name: str) -> frozenset[str]:
     return entity.kinds | {form for form, named in ontology.surface.items() if named is entity}
 
 
-def _shown(image: Image, probe: str) -> Image:
+def _variant(image: Image, probe: str) -> Image:
     return ImageOps.mirror(image) if is_mirrored(probe) else image
 
 
@@ -203,21 +202,25 @@ def _open(path: Path) -> Image | None:
 def _ask(
     judge: Judge,
     log: VerdictLog,
-    part: Sequence[tuple[PairToJudge, Image | None]],
+    candidates: Sequence[tuple[PairToJudge, Image | None]],
     questions_of: Callable[[dict[str, Any], Image], Iterator[Question]],
     tally: Tally,
 ) -> Iterator[Answered]:
-    """Every answer, those that were known first.
+    """Yields every answer, recorded ones first.
 
-    An image that was retrieved but is unreadable by now stays without answers and is counted.
+    Images that were retrieved but have become unreadable get no answers.
     """
-    asked = [
+    open_questions = [
         OpenQuestion(question, candidate.sha256)
-        for candidate, image in part
+        for candidate, image in candidates
         if image is not None
         for question in questions_of(candidate.pair, image)
     ]
-    known = [one for one in asked if not log.needs(one)]
-    tally.known += len(known)
-    yield from (log.of(one.question.case)[one.key] for one in known)
-    yield from log.ask(judge, (one for one in asked if log.needs(one)), tally)
+    recorded = [item for item in open_questions if not log.needs(item)]
+    tally.known += len(recorded)
+    yield from (log.of(item.question.case)[item.key] for item in recorded)
+    yield from log.ask(
+        judge,
+        (item for item in open_questions if log.needs(item)),
+        tally,
+    )

@@ -1,4 +1,4 @@
-"""The page of a mined corpus, and how this room writes shares for a reader."""
+"""Page of a mined corpus, and the text of its shares and intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 14
 def render_page(result: Alignment, title: str) -> str:
     """Returns the whole page as HTML; text from captions is escaped."""
     single, control = result.single_probe, result.controls
-    parts = [
+    sections = [
         f"<h1>{escape(title)}: is the first-mentioned thing on the left?</h1>",
         f'<p class="big">{percent(single.rate)}</p>',
         f"<p>of {single.n:,} pairs of things that a caption names and its image shows side by "
@@ -46,16 +46,16 @@ def render_page(result: Alignment, title: str) -> str:
         f"gives the same answer for {percent(control['gate_unchanged'])} of the mirrored images. "
         f"Entity pairs mentioned in both orders ({result.both_orders['entity_pairs']:,}): "
         f"{percent(result.both_orders['rate'])}.</p>",
-        "<h2>Pairs left at each stage</h2>",
+        "<h2>Pairs remaining at each stage</h2>",
         _funnel(_stages(result.funnel)),
         _reasons(result.funnel),
     ]
     for name, rates in result.groups.items():
         if name != "all":
-            parts += [f"<h2>By {escape(name)}</h2>", _forest(rates, f"By {name}")]
-    parts += ["<h2>Published rates</h2>", _published(result.published)]
-    parts += ["<h2>Example pairs</h2>", _examples(result.examples)]
-    return single_page(title, parts)
+            sections += [f"<h2>By {escape(name)}</h2>", _forest(rates, f"By {name}")]
+    sections += ["<h2>Published rates</h2>", _published(result.published)]
+    sections += ["<h2>Example pairs</h2>", _examples(result.examples)]
+    return single_page(title, sections)
 
 
 def _stages(funnel: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -80,13 +80,13 @@ def _funnel(stages: list[tuple[str, int]]) -> Markup:
 
 
 def _forest(rates: Mapping[str, Rate], title: str) -> str:
-    """A row for each rate with its intervals; one half is marked."""
-    known = [(name, rate) for name, rate in rates.items() if rate.n]
-    if not known:
+    """Plots a row for each rate with its intervals; one half is marked."""
+    nonempty = [(name, rate) for name, rate in rates.items() if rate.n]
+    if not nonempty:
         return '<p class="undefined">No pair.</p>'
-    rows = [(name, _as_score(name, rate), 0) for name, rate in known[:_MOST]]
+    rows = [(name, _as_score(name, rate), 0) for name, rate in nonempty[:_MOST]]
     figure = interval_plot(rows, "first-mentioned thing on the left, percent", (0, 100), chance=50)
-    note = "" if len(known) <= _MOST else " Most frequent groups; alignment.json has all."
+    note = "" if len(nonempty) <= _MOST else " Most frequent groups; alignment.json has all."
     lines = "Thick line: 95 % Wilson interval; thin line: 95 % interval over entity pairs."
     return f'{inline(figure, title)}<p class="undefined">{lines}{note}</p>'
 

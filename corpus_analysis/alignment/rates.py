@@ -1,4 +1,4 @@
-"""How often the first-mentioned thing is on the left: rates, intervals, controls, funnel."""
+"""Rates at which the first-mentioned thing is on the left, with intervals, controls, funnel."""
 
 from __future__ import annotations
 
@@ -100,17 +100,17 @@ class JudgedPair:
 
     @property
     def host(self) -> str:
-        """Of the image's address; an image without one is alone."""
+        """Host of the image's address; the image itself if it has no address."""
         return str(urlsplit(self.pair["url"]).netloc) if self.pair["url"] else self.image
 
     @property
     def image(self) -> str:
-        """Where the image lies, else its address."""
+        """Place of the image, else its address."""
         return str(self.pair["image"] or self.pair["url"])
 
     @property
     def entities(self) -> str:
-        """The names of both, independent of mention order."""
+        """Names of both things, independent of mention order."""
         return " / ".join(sorted((self.pair["first"]["name"], self.pair["second"]["name"])))
 
 
@@ -147,7 +147,7 @@ class Alignment:
 
 
 def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[JudgedPair]) -> Alignment:
-    """The result over all judged pairs."""
+    """Computes the result over all judged pairs."""
     valid = [j for j in judged if j.answers.valid]
     neutral = [j for j in valid if not SIDES & set(j.pair["spatial_words"])]
     means = np.array([j.probed for j in valid], dtype=float)
@@ -207,17 +207,17 @@ def _side(label: str) -> float:
 def _verdict_counts(judged: Sequence[JudgedPair], valid: Sequence[JudgedPair]) -> dict[str, Any]:
     """Counts of the judge's labels and failures at each stage."""
 
-    def said(aspect: str) -> dict[str, int]:
+    def gate_labels(aspect: str) -> dict[str, int]:
         return _counts(j.answers.gate.get((aspect, "original"), "not asked") for j in judged)
 
-    def placed(probe: str) -> dict[str, int]:
+    def order_labels(probe: str) -> dict[str, int]:
         return _counts(j.answers.order.get(probe, "not asked") for j in valid)
 
     return {
         "judged": len(judged),
-        "stage_1": {aspect: said(aspect) for aspect in ASPECTS},
+        "stage_1": {aspect: gate_labels(aspect) for aspect in ASPECTS},
         "valid": len(valid),
-        "stage_2": {probe: placed(probe) for probe in PROBES},
+        "stage_2": {probe: order_labels(probe) for probe in PROBES},
         "consistent": sum(j.consistent for j in valid),
         "aligned": sum(j.side == 1 for j in valid),
     }
@@ -228,35 +228,35 @@ def _counts(labels: Iterable[str]) -> dict[str, int]:
 
 
 def _controls(valid: Sequence[JudgedPair]) -> dict[str, Any]:
-    """What the answers owe to the judge rather than to the images."""
+    """Computes the biases of the judge, from questions with mirrored images and swapped names."""
     sides = [(j.side, _side(j.answers.order.get("mirror", ""))) for j in valid]
-    both = [pair for pair in sides if not any(map(math.isnan, pair))]
-    said_a = [
-        _said_a(probe, label)
+    sided = [pair for pair in sides if not any(map(math.isnan, pair))]
+    answered_a = [
+        _answered_a(probe, label)
         for j in valid
         for probe, label in j.answers.order.items()
         if label in (ALIGNED, REVERSED)
     ]
     # As shown: in the mirrored image, a true answer names the other thing.
-    shown = [(side + (1 - mirror)) / 2 for side, mirror in both]
-    asked = [
+    shown_sides = [(side + (1 - mirror)) / 2 for side, mirror in sided]
+    gate_labels = [
         [j.answers.gate.get((aspect, probe), "missing") for probe in GATE_PROBES]
         for j in valid
         for aspect in ASPECTS
     ]
-    gate = [labels[0] == labels[1] for labels in asked if not set(labels) & set(FAILURES)]
+    gate = [labels[0] == labels[1] for labels in gate_labels if not set(labels) & set(FAILURES)]
     return {
-        "n": len(both),
-        "rate": _mean([side for side, _ in both]),
-        "mirrored_rate": _mean([1 - mirror for _, mirror in both]),
-        "flips": _mean([float(side == mirror) for side, mirror in both]),
-        "side_bias": _mean(shown) - 0.5,
-        "name_bias": _mean([float(a) for a in said_a]) - 0.5,
+        "n": len(sided),
+        "rate": _mean([side for side, _ in sided]),
+        "mirrored_rate": _mean([1 - mirror for _, mirror in sided]),
+        "flips": _mean([float(side == mirror) for side, mirror in sided]),
+        "side_bias": _mean(shown_sides) - 0.5,
+        "name_bias": _mean([float(a) for a in answered_a]) - 0.5,
         "gate_unchanged": _mean([float(same) for same in gate]),
     }
 
 
-def _said_a(probe: str, label: str) -> bool:
+def _answered_a(probe: str, label: str) -> bool:
     """Whether the answer was A: the first-mentioned thing unless swapped; mirroring swaps sides."""
     exchanged = probe.endswith("swap") != probe.startswith("mirror")
     return (label == ALIGNED) != exchanged
@@ -291,9 +291,10 @@ def _people(judged: JudgedPair) -> str:
 
 
 def _related(judged: JudgedPair) -> str:
-    """Whether one name says a kind of the other, so that a judge may see both in one thing."""
-    named = Ontology.read().entities
-    first, second = (named.get(judged.pair[half]["name"]) for half in ("first", "second"))
+    """Returns the group of a pair by whether one name is a kind of the other: a judge may then see
+    both in one thing."""
+    entities = Ontology.read().entities
+    first, second = (entities.get(judged.pair[half]["name"]) for half in ("first", "second"))
     apart = first is None or second is None or distinct(first, second)
     return "neither" if apart else "one is a kind of the other"
 
@@ -315,17 +316,21 @@ def group_of_people(first: str, second: str) -> str:
 
 
 def _both_orders(valid: Sequence[JudgedPair]) -> dict[str, Any]:
-    """The rate over entity pairs mentioned in both orders, each order with the same weight.
+    """Computes the rate over entity pairs mentioned in both orders, each order weighted equally.
 
     If one entity of a pair simply tends to be on the left, it is aligned in one order and reversed
     in the other, and this rate is one half.
     """
-    ways: dict[str, dict[str, list[float]]] = {}
+    sides: dict[str, dict[str, list[float]]] = {}
     for j in valid:
         if not math.isnan(j.side):
-            ways.setdefault(j.entities, {}).setdefault(j.pair["first"]["name"], []).append(j.side)
-    both = [[sum(s) / len(s) for s in way.values()] for way in ways.values() if len(way) == 2]
-    means = [sum(two) / 2 for two in both]
+            sides.setdefault(j.entities, {}).setdefault(j.pair["first"]["name"], []).append(j.side)
+    order_means = [
+        [sum(s) / len(s) for s in by_first.values()]
+        for by_first in sides.values()
+        if len(by_first) == 2
+    ]
+    means = [sum(orders) / 2 for orders in order_means]
     interval = NOTHING
     if len(means) > 1:
         interval = cluster_bootstrap(means, list(range(len(means))), resamples=RESAMPLES).interval()
@@ -345,8 +350,8 @@ def _example(judged: JudgedPair) -> dict[str, Any]:
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else math.nan
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else math.nan
 
 
 def _plain(value: Any) -> Any:

@@ -46,7 +46,7 @@ from counterprior.progress import silent
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
-def test_the_true_alignment_is_found(
+def test_recovers_true_alignment(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None, share: float
 ) -> None:
     corpus = Corpus(*images, share, 80, draw=False)
@@ -73,7 +73,7 @@ def test_the_true_alignment_is_found(
 
 @pytest.mark.lane
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
-def test_the_true_alignment_is_found_in_rendered_scenes(
+def test_recovers_true_alignment_in_rendered_scenes(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, share: float
 ) -> None:
     corpus = Corpus(*images, share, 120, draw=True)
@@ -89,7 +89,7 @@ def test_the_true_alignment_is_found_in_rendered_scenes(
         assert interval[0] <= share <= interval[1], (done.stdout, interval)
 
 
-def test_a_judge_with_known_faults_is_seen_through(
+def test_controls_reveal_known_faults_of_a_judge(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     corpus = Corpus(*images, 0.5, 120, draw=False)
@@ -127,7 +127,7 @@ def test_a_judge_with_known_faults_is_seen_through(
     assert asked == found.funnel["valid"] > found.single_probe.n
 
 
-def test_a_run_that_is_done_asks_and_fetches_nothing(
+def test_finished_run_asks_and_fetches_nothing(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     corpus = Corpus(*images, 0.7, 20, draw=False)
@@ -158,7 +158,7 @@ def test_load_dataset_reads_the_result(
     assert len(verdicts) == 10 * sum(pairs["valid"]) + 6 * (len(pairs) - sum(pairs["valid"]))
 
 
-def test_a_failed_network_is_warned_about(
+def test_failed_downloads_give_a_warning(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     corpus = Corpus(*images, 0.7, 10, draw=False)
@@ -215,7 +215,7 @@ def record(number: int, **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
+def test_chooses_one_caption_per_address_and_one_of_equal_images() -> None:
     same = {"url": "http://host/same.jpg", "row": 2}
     pairs = [
         pair_row(1),
@@ -251,7 +251,7 @@ def test_one_caption_an_address_and_one_image_of_those_that_are_equal() -> None:
 # --- questions ---------------------------------------------------------------------------------
 
 
-def test_the_four_probes_ask_the_same_in_other_words() -> None:
+def test_four_probes_ask_the_same_question() -> None:
     image = Image.new("RGB", (10, 10), "blue")
     image.paste("red", (0, 0, 5, 10))
     asked = {q.id.rsplit("/", 1)[1]: q for q in order_questions(pair_row(1, "cat", "dog"), image)}
@@ -271,7 +271,7 @@ def test_the_four_probes_ask_the_same_in_other_words() -> None:
     assert len({q.id for q in asked.values()}) == 4
 
 
-def test_the_gate_has_three_answers_of_image_and_mirror_image() -> None:
+def test_gate_asks_three_questions_about_image_and_mirror_image() -> None:
     asked = list(gate_questions(pair_row(1), Image.new("RGB", (10, 10))))
     assert [q.facts["aspect"] for q in asked] == [*ASPECTS, *ASPECTS]
     assert {q.facts["mirrored"] for q in asked[:3]} == {"no"}
@@ -304,7 +304,7 @@ def candidate(tmp_path: Path, number: int = 1) -> PairToJudge:
 
 
 @pytest.mark.parametrize("label", ["no", "unparsed", "refused", "missing"])
-def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> None:
+def test_stage_2_asks_only_about_valid_pairs(tmp_path: Path, label: str) -> None:
     judge = Scripted(separation=label)
     answers = verify([candidate(tmp_path)], judge, open_log(tmp_path, judge), silent)["pair-1"]
     assert not answers.valid and answers.order == {}
@@ -312,7 +312,7 @@ def test_stage_2_is_asked_of_valid_pairs_only(tmp_path: Path, label: str) -> Non
     assert len(judge.asked) == 6
 
 
-def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
+def test_records_verdicts_and_repeats_errors(tmp_path: Path) -> None:
     judge = Scripted(order="error")
     first = verify([candidate(tmp_path)], judge, open_log(tmp_path, judge), silent)["pair-1"]
     assert set(first.order.values()) == {"error"} and len(judge.asked) == 10
@@ -325,7 +325,7 @@ def test_verdicts_are_kept_and_errors_are_asked_again(tmp_path: Path) -> None:
     assert len(anew.asked) == 10
 
 
-def test_boxes_have_their_classes_by_any_name(tmp_path: Path) -> None:
+def test_boxes_match_any_name_of_a_class(tmp_path: Path) -> None:
     # COCO's classes "tv" and "sports ball": boxes that are there must not count as absent.
     there = {"tv": [Box(0, 0.3, 0.3, 0.7)], "sports ball": [Box(0.6, 0.3, 1, 0.7)]}
     boxes = {"http://x/1.jpg": there}
@@ -336,7 +336,7 @@ def test_boxes_have_their_classes_by_any_name(tmp_path: Path) -> None:
     assert labels == {"yes", "first_left"}
 
 
-def test_an_unreadable_image_stays_without_answers(tmp_path: Path) -> None:
+def test_unreadable_image_gets_no_answers(tmp_path: Path) -> None:
     broken = replace(candidate(tmp_path), image=tmp_path / "gone.jpg")
     judge = Scripted()
     answers = verify([broken, candidate(tmp_path, 2)], judge, open_log(tmp_path, judge), silent)
@@ -372,7 +372,7 @@ def test_intervals_follow_clusters() -> None:
     assert math.isnan(found.by_pair.low)
 
 
-def test_a_thing_and_its_kind_are_counted_apart() -> None:
+def test_thing_and_its_kind_form_a_separate_group() -> None:
     pairs = [
         judged(1, "first_left"),
         judged(2, "first_right", first="dog", second="animal"),
@@ -422,7 +422,7 @@ def test_groups_controls_and_both_orders() -> None:
     assert found.funnel["aligned"] == 2
 
 
-def test_always_first_is_a_bias_and_no_alignment() -> None:
+def test_always_answering_first_is_bias_not_alignment() -> None:
     """A judge that says that the first-mentioned is on the left, mirrored or not."""
     order = {
         "original": "first_left",
@@ -474,7 +474,7 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     assert "No pair." in empty and "nan" not in empty.lower().replace("tabular-nums", "")
 
 
-def test_a_judge_of_the_chat_backend_answers_with_letters(
+def test_chat_judge_answers_with_letters(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     """A model that always says A: through ledger and parser, and seen through."""

@@ -76,7 +76,7 @@ CAT, DOG = mention("cat"), mention("dog")
         (said(mention("man"), mention("woman")), image(person=[LEFT, RIGHT]), "one_class"),
     ],
 )
-def test_the_box_that_words_mean(
+def test_matches_words_to_boxes(
     pair: CaptionPair, shown: BoxedImage, hows: str | tuple[How, How]
 ) -> None:
     found = match(pair, shown, CLASSES)
@@ -91,11 +91,11 @@ def test_the_box_that_words_mean(
         assert found[0].box == RIGHT
 
 
-def test_a_mirror_image_has_the_other_side() -> None:
+def test_side_is_reversed_in_the_mirror_image() -> None:
     assert (side(LEFT, RIGHT), side(RIGHT, LEFT), side(LEFT, LEFT)) == (1, 0, 0.5)
 
 
-def test_subsets_are_nested_and_say_what_is_guessed() -> None:
+def test_subsets_are_nested_and_count_guesses() -> None:
     def pair(number: int, caption: int, cats: list[Box], dog: Box) -> BoxedPair:
         both = match(said(CAT, DOG), image(cat=cats, dog=[dog]), CLASSES)
         assert not isinstance(both, str)
@@ -155,7 +155,7 @@ def photographs(folder: Path, share: float) -> tuple[Path, Path, Path]:
     return write("part.json", 20), write("all.json", 40), people
 
 
-def test_a_judges_own_habit_is_measured_and_taken_out(
+def test_bias_of_a_judge_is_measured_and_corrected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
@@ -192,6 +192,9 @@ def test_a_judges_own_habit_is_measured_and_taken_out(
     for subset in ("all", "single", "beside"):
         assert found["subsets"][subset]["n"] == 20 and found["subsets"][subset]["rate"] == 0.5
     judge = found["judge"]
+    measures = "said true agrees bias four_probes left_if_left left_if_right unboxed corrected"
+    assert list(judge) == ["judge", "gate", "failed", *measures.split()]
+    assert all(list(judge[name]) == ["n", "value", "interval"] for name in measures.split())
     assert judge["gate"] == {"beside": {"accepted": 20}, "not_beside": {}}
     assert judge["true"]["value"] == 0.5 and judge["said"]["value"] > 0.65
     assert judge["left_if_left"]["value"] == 1 and judge["left_if_right"]["value"] > 0.3

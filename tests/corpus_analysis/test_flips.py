@@ -72,7 +72,7 @@ def thing(name: str, category: str = "everyday") -> dict[str, str]:
         ({"second": thing("umbrella")}, ""),
     ],
 )
-def test_which_pairs_a_mirror_makes_wrong(fields: dict[str, Any], reason: str) -> None:
+def test_excludes_pairs_that_mirroring_makes_wrong(fields: dict[str, Any], reason: str) -> None:
     assert excluded(row(1, **fields), HANDED) == reason
 
 
@@ -85,7 +85,7 @@ def test_handed_things_are_entities(tmp_path: Path) -> None:
         read_handed(bad)
 
 
-def test_any_beginning_is_balanced_over_categories() -> None:
+def test_every_prefix_is_balanced_over_categories() -> None:
     kinds = {"animals": 60, "people": 20, "vehicles": 5}
     rows = [
         row(number, aligned=number % 3 > 0, second=thing("x", kind))
@@ -119,7 +119,7 @@ def mined(tmp_path: Path) -> Path:
     return folder
 
 
-def test_both_images_under_one_caption(mined: Path, tmp_path: Path) -> None:
+def test_writes_image_and_mirror_image_under_the_same_caption(mined: Path, tmp_path: Path) -> None:
     import datasets
 
     out = tmp_path / "flips"
@@ -146,7 +146,7 @@ def test_both_images_under_one_caption(mined: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*.partial"))
 
 
-def test_the_set_is_the_same_twice_and_count_limits_it(mined: Path, tmp_path: Path) -> None:
+def test_set_is_reproducible_and_limited_by_count(mined: Path, tmp_path: Path) -> None:
     (tmp_path / ".a.partial" / "train").mkdir(parents=True)  # what kill -9 leaves
     for name in ("a", "b"):
         make_flips(mined, tmp_path / name, None, silent, count=5, seed=2)
@@ -174,13 +174,13 @@ class Reader:
             yield question, Verdict(label, "")
 
 
-def test_a_judge_keeps_writing_out(mined: Path, tmp_path: Path) -> None:
+def test_judge_excludes_images_with_text(mined: Path, tmp_path: Path) -> None:
     found = make_flips(mined, tmp_path / "flips", Reader(), silent)
     assert found.dropped["text_seen"] == 4 and found.dropped["not_judged"] == 2
     assert found.pairs == 6
 
 
-def test_an_empty_set_is_an_error_that_says_why(mined: Path, tmp_path: Path) -> None:
+def test_empty_set_is_an_error_with_reasons(mined: Path, tmp_path: Path) -> None:
     class Blind(Reader):
         def judge(self, questions: list[Question]) -> Iterator[tuple[Question, Verdict]]:
             yield from ((question, Verdict("missing", "")) for question in questions)
@@ -190,10 +190,10 @@ def test_an_empty_set_is_an_error_that_says_why(mined: Path, tmp_path: Path) -> 
     assert not (tmp_path / "flips").exists() and not list(tmp_path.glob(".*.partial"))
 
 
-def test_no_layout_or_a_full_folder_is_an_error(mined: Path, tmp_path: Path) -> None:
+def test_missing_layout_and_nonempty_folder_are_errors(mined: Path, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="--stage layout"):
         make_flips(tmp_path, tmp_path / "flips", None, silent)
-    with pytest.raises(UsageError, match="is not empty; give another --out"):
+    with pytest.raises(UsageError, match="is not empty; choose another --out"):
         make_flips(mined, mined, None, silent)
 
     def stop(stage: str, done: int, total: int) -> None:
@@ -266,7 +266,7 @@ def ask(spec: str, task: str, subjects: tuple[str, str], **facts: str) -> str:
         (("cat", "dog"), {"url": "http://c/8.jpg"}, "missing"),
     ],
 )
-def test_boxes_tell_the_order(
+def test_boxes_judge_reports_the_order(
     boxes: str, subjects: tuple[str, str], facts: dict[str, str], label: str
 ) -> None:
     assert ask(boxes, "order", subjects, **facts) == label
@@ -283,13 +283,13 @@ def test_boxes_tell_the_order(
         (("cat", "bird"), "topology", "no"),
     ],
 )
-def test_boxes_pass_the_gate(
+def test_boxes_judge_passes_the_gate(
     boxes: str, subjects: tuple[str, str], aspect: str, label: str
 ) -> None:
     assert ask(boxes, "gate", subjects, aspect=aspect) == label
 
 
-def test_boxes_say_what_they_cannot(boxes: str, tmp_path: Path) -> None:
+def test_boxes_judge_rejects_unusable_files(boxes: str, tmp_path: Path) -> None:
     assert ask(boxes, "yes_no", ("cat", "dog")) == "error"
     (tmp_path / "bad.json").write_text("{}")
     for spec, message in (

@@ -1,4 +1,4 @@
-"""The control's run: from captions to pairs, to boxes, to rates, and a judge beside them."""
+"""Run of the control: from captions to pairs, boxes and rates, with a judge beside them."""
 
 from __future__ import annotations
 
@@ -59,11 +59,12 @@ class ControlSettings:
 
 
 def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxControl:
-    """Mines the captions, finds their boxes, asks the judge and writes the result; run again after
-    any end, no question is asked twice.
+    """Mines the captions, matches their boxes, asks the judge and writes the result.
 
-    Raises UsageError for bad settings, InUseError where another run writes to the folder, DataError
-    for bad files, ModelMissing without spaCy, RunFailed where a judge can't answer at all.
+    A second run resumes and asks no question twice.
+
+    Raises UsageError for bad settings, InUseError if another run writes to the folder, DataError
+    for bad files, ModelMissing without spaCy, RunFailed if the judge can't answer at all.
     """
     installed_model()
     if settings.judge and settings.images is None:
@@ -77,39 +78,43 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
             if isinstance(judge, Answering):
                 judge.check()
         boxes = Instances.read(settings.boxes)
-        known = {image.id: image for image in boxes.images}
+        image_by_id = {image.id: image for image in boxes.images}
         captions = read_people(settings.captions, _ids(boxes, settings.images))
-        mined, model = _mine(captions.captions, progress)
+        mined_captions, model = _mine(captions.captions, progress)
         funnel: Counter[str] = Counter(
             captions=len(captions.captions) + captions.others, of_images=len(captions.captions)
         )
         classes = {name for image in boxes.images for name in {*image.boxes, *image.crowds}}
         boxed: list[BoxedPair] = []
         without_boxes: list[ImagePair] = []
-        for number, (caption, found) in enumerate(zip(captions.captions, mined, strict=True)):
-            pairs = found.pairs if found else ()
-            image = known.get(caption.image)
+        for number, (caption, mined_caption) in enumerate(
+            zip(captions.captions, mined_captions, strict=True)
+        ):
+            pairs = mined_caption.pairs if mined_caption else ()
+            image = image_by_id.get(caption.image)
             if image is None:
                 without_boxes += [ImagePair(caption.image, number, pair) for pair in pairs]
                 continue
             funnel["with_boxes"] += 1
-            funnel["errors"] += bool(found and found.error)
+            funnel["errors"] += bool(mined_caption and mined_caption.error)
             funnel["with_pair"] += bool(pairs)
             funnel["pairs"] += len(pairs)
             for pair in pairs:
-                both = match(pair, image, classes)
-                if isinstance(both, str):
-                    funnel[both] += 1
-                elif found is not None:
+                boxes_or_reason = match(pair, image, classes)
+                if isinstance(boxes_or_reason, str):
+                    funnel[boxes_or_reason] += 1
+                elif mined_caption is not None:
                     funnel["boxed"] += 1
-                    boxed.append(BoxedPair(image.id, number, pair, found.spatial, *both))
+                    boxed.append(
+                        BoxedPair(image.id, number, pair, mined_caption.spatial, *boxes_or_reason)
+                    )
         _write_pairs(settings.out / PAIRS, boxed, captions.captions)
-        measured = None
+        judge_bias = None
         if judge is not None and settings.images is not None:
-            measured = _judge(settings, judge, boxed, without_boxes, known, progress)
-        names = "captions of_images with_boxes errors with_pair pairs".split()
+            judge_bias = _judge(settings, judge, boxed, without_boxes, image_by_id, progress)
+        stages = "captions of_images with_boxes errors with_pair pairs".split()
         result = BoxControl(
-            funnel={name: funnel[name] for name in (*names, *UNBOXED, "boxed")},
+            funnel={name: funnel[name] for name in (*stages, *UNBOXED, "boxed")},
             matched=dict(
                 sorted(Counter(h.how for p in boxed for h in (p.first, p.second)).items())
             ),
@@ -117,7 +122,7 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
             groups=group_rates(boxed),
             model=model,
             boxes=boxes.digest,
-            judge=measured,
+            judge=judge_bias,
         )
         write_json(settings.out / RESULT, result.to_json())
         write_whole(settings.out / PAGE, result.to_html(settings.out.name))
@@ -125,15 +130,15 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
 
 
 def _ids(boxes: Instances, folder: Path | None) -> dict[str, str]:
-    """Maps every name that captions may use for an image to its id, without boxes its file name."""
+    """Maps every name that captions may use for an image to its id: its file name without boxes."""
     ids: dict[str, str] = {}
     if folder is not None:
         if not folder.is_dir():
             raise UsageError(f"{folder}: no such folder of images", code="no-such-file")
         ids = {path.name: path.name for path in folder.iterdir() if path.suffix.lower() in FILES}
     for image in boxes.images:
-        names = (name.rpartition("/")[2] for name in image.names)
-        ids |= dict.fromkeys((image.id, *image.names, *names), image.id)
+        file_names = (name.rpartition("/")[2] for name in image.names)
+        ids |= dict.fromkeys((image.id, *image.names, *file_names), image.id)
     return ids
 
 
@@ -142,12 +147,12 @@ def _mine(captions: Sequence[PersonsCaption], progress: Progress) -> tuple[list[
     import pyarrow as pa
 
     miner = Miner(MinerSettings())
-    found: list[Mined | None] = []
+    mined: list[Mined | None] = []
     for start in range(0, len(captions), BATCH):
         progress("captions", start, len(captions))
-        found += miner(pa.array([c.text for c in captions[start : start + BATCH]], pa.string()))
+        mined += miner(pa.array([c.text for c in captions[start : start + BATCH]], pa.string()))
     progress("captions", len(captions), len(captions))
-    return found, miner.parser.model
+    return mined, miner.parser.model
 
 
 def _write_pairs(
@@ -171,18 +176,18 @@ def _judge(
     judge: Judge,
     boxed: Sequence[BoxedPair],
     without_boxes: Sequence[ImagePair],
-    known: dict[str, BoxedImage],
+    image_by_id: dict[str, BoxedImage],
     progress: Progress,
 ) -> JudgeBias:
-    """Asks the judge about pairs whose boxes the words single out, and about images without."""
+    """Asks the judge about pairs whose boxes the words single out, and images without boxes."""
     assert settings.images is not None
-    wanted: list[ImagePair] = [pair for pair in boxed if not pair.guessed]
-    wanted += without_boxes
+    pairs: list[ImagePair] = [pair for pair in boxed if not pair.guessed]
+    pairs += without_boxes
     # By digest: a limit takes a random part of both, as PPI++ asks.
-    wanted.sort(key=lambda pair: hashlib.sha256(f"{settings.seed}/{pair.id}".encode()).hexdigest())
+    pairs.sort(key=lambda pair: hashlib.sha256(f"{settings.seed}/{pair.id}".encode()).hexdigest())
     candidates: dict[str, PairToJudge] = {}
-    for pair in wanted[: settings.limit]:
-        image = known.get(pair.image)
+    for pair in pairs[: settings.limit]:
+        image = image_by_id.get(pair.image)
         name = image.names[0].rpartition("/")[2] if image else pair.image
         path = settings.images / name
         data = path.read_bytes() if path.is_file() else b""

@@ -1,4 +1,4 @@
-"""Pairs of people's captions, and which of people's boxes their words mean."""
+"""Pairs of people's captions, matched to people's boxes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class BoxedPair(ImagePair):
 
     @property
     def guessed(self) -> bool:
-        """Whether a box is only the largest of several."""
+        """Whether a box is merely the largest of several."""
         return "largest" in (self.first.how, self.second.how)
 
     @property
@@ -108,23 +108,26 @@ def side(first: Box, second: Box) -> float:
 def match(
     pair: CaptionPair, image: BoxedImage, classes: Collection[str]
 ) -> tuple[MatchedBox, MatchedBox] | Unboxed:
-    """The boxes that a pair's words mean, or why there are none. classes: all of the file."""
-    found: list[str] = []
+    """Returns the boxes that a pair's words mean, or the reason that it has none.
+
+    classes: all of the file.
+    """
+    matched: list[str] = []
     for mention in (pair.first, pair.second):
-        known = _classes(mention, classes)
-        if not known:
+        mentioned = _classes(mention, classes)
+        if not mentioned:
             return "no_class"
-        if known & image.crowds:
+        if mentioned & image.crowds:
             return "crowd"
-        here = known & set(image.boxes)
-        if not here:
+        in_image = mentioned & set(image.boxes)
+        if not in_image:
             return "no_box"
-        found.append(min(here))
-        if len(here) > 1:
+        matched.append(min(in_image))
+        if len(in_image) > 1:
             return "no_class"  # "animal", where the image has two kinds of them
-    if found[0] == found[1]:
+    if matched[0] == matched[1]:
         return "one_class"
-    boxes = [image.boxes[name] for name in found]
+    boxes = [image.boxes[name] for name in matched]
     near = pair.pattern == "preposition" and pair.relation.split()[0] in TOUCHING
     return (
         _choose(pair.first, boxes[0], boxes[1] if near else ()),
@@ -133,21 +136,23 @@ def match(
 
 
 def _classes(mention: CaptionMention, classes: Collection[str]) -> set[str]:
-    """The classes that a mention means: its own, else what it is a kind of, else kinds of it."""
+    """Returns the classes that a mention means: its own, else broader ones, else narrower ones."""
     ontology = Ontology.read()
     thing = ontology.entities[mention.name]
-    named = {name: ontology.surface.get(name.lower()) for name in classes}
-    own = {name for name, entity in named.items() if entity and entity.name == thing.name}
-    above = {name for name, entity in named.items() if entity and entity.name in thing.kinds}
-    below = {name for name, entity in named.items() if entity and _is_kind(entity, thing)}
-    return own or above or below
+    entities = {name: ontology.surface.get(name.lower()) for name in classes}
+    same = {name for name, entity in entities.items() if entity and entity.name == thing.name}
+    broader = {name for name, entity in entities.items() if entity and entity.name in thing.kinds}
+    narrower = {name for name, entity in entities.items() if entity and _is_kind(entity, thing)}
+    return same or broader or narrower
 
 
 def _is_kind(entity: CaptionEntity, thing: CaptionEntity) -> bool:
     return thing.name in entity.kinds
 
 
-def _choose(mention: CaptionMention, boxes: Sequence[Box], others: Sequence[Box]) -> MatchedBox:
+def _choose(
+    mention: CaptionMention, boxes: Sequence[Box], other_boxes: Sequence[Box]
+) -> MatchedBox:
     # Rounded, so that boxes of one size stay equal wherever they are: the left one counts.
     largest = max(boxes, key=lambda box: (round(box.area, 9), -box.x1))
     if len(boxes) == 1:
@@ -156,9 +161,11 @@ def _choose(mention: CaptionMention, boxes: Sequence[Box], others: Sequence[Box]
         if _number(mention) in (None, len(boxes)):
             return MatchedBox(_around(boxes), largest, len(boxes), "group")
     else:
-        touching = [box for box in boxes if any(intersection(box, other) for other in others)]
-        if len(touching) == 1:
-            return MatchedBox(touching[0], largest, len(boxes), "touching")
+        in_contact = [
+            box for box in boxes if any(intersection(box, other) for other in other_boxes)
+        ]
+        if len(in_contact) == 1:
+            return MatchedBox(in_contact[0], largest, len(boxes), "touching")
     return MatchedBox(largest, largest, len(boxes), "largest")
 
 
@@ -170,7 +177,7 @@ def _is_plural(mention: CaptionMention) -> bool:
 
 
 def _number(mention: CaptionMention) -> int | None:
-    """How many a plural says there are; None if it doesn't."""
+    """Number that a plural mention states; None if it states none."""
     words = mention.quantifier.lower().split()
     if "couple" in words or "pair" in words:
         return 2

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any
 
 from ....eval.core import without_nan
 from ....eval.report.single_page import single_page, table
+from ....eval.stats.estimate import Estimate
 from ..page import identity_text, interval, percent
-from .judge_bias import JudgeBias, JudgeMeasure
+from .judge_bias import JudgeBias
 from .subsets import SUBSETS, SubsetRate
 
 _MEASURES = {
-    "said": "first-mentioned on the left, by the judge",
-    "true": "the same pairs, by the boxes",
+    "by_judge": "first-mentioned on the left, by the judge",
+    "by_boxes": "the same pairs, by the boxes",
     "bias": "how much the judge adds",
     "four_probes": "how much the mean of its four probes adds",
     "agrees": "agrees with the boxes",
@@ -31,7 +32,7 @@ class BoxControl:
     """The result of a run."""
 
     funnel: dict[str, int]
-    """Counts from captions to pairs with boxes, and why others have none."""
+    """Counts from captions to pairs with boxes, and of pairs without by reason."""
     matched: dict[str, int]
     """Boxes of pairs by how they were chosen, see `boxed_pairs.How`."""
     subsets: dict[str, SubsetRate]
@@ -47,14 +48,15 @@ class BoxControl:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
+        plain: dict[str, Any] = without_nan(asdict(replace(self, judge=None)))
+        plain["judge"] = self.judge.to_json() if self.judge is not None else None
         plain["says"] = {name: subset.says for name, subset in SUBSETS.items()}
         return plain
 
     def to_html(self, title: str) -> str:
         """The page; names from files are escaped."""
         rates = {SUBSETS[name].says: rate for name, rate in self.subsets.items()}
-        parts = [
+        sections = [
             f"<h1>{escape(title)}: do people name the left one first?</h1>",
             "<p>Captions and boxes by people, without a language model. Without an order effect, "
             "half of the first-mentioned would be on the left. The rate depends on which pairs "
@@ -73,8 +75,8 @@ class BoxControl:
             "plural; touching: the only one that touches the other thing; largest: a guess.</p>",
         ]
         if self.judge is not None:
-            parts += ["<h2>A judge on the same images</h2>", _judge_tables(self.judge)]
-        return single_page(title, parts)
+            sections += ["<h2>A judge on the same images</h2>", _judge_tables(self.judge)]
+        return single_page(title, sections)
 
 
 def _rates_table(rates: Mapping[str, SubsetRate]) -> str:
@@ -96,7 +98,7 @@ def _rates_table(rates: Mapping[str, SubsetRate]) -> str:
 
 
 def _judge_tables(judge: JudgeBias) -> str:
-    measures: dict[str, JudgeMeasure] = {text: getattr(judge, n) for n, text in _MEASURES.items()}
+    measures: dict[str, Estimate] = {text: getattr(judge, n) for n, text in _MEASURES.items()}
     rows = [(text, percent(m.value), m.n, interval(m.interval)) for text, m in measures.items()]
     gate = [
         (boxes, decision, count)

@@ -1,4 +1,4 @@
-"""Rates of first-mentioned things on the left, by which pairs count and which boxes they get.
+"""Rates of first-mentioned things on the left, by the choice of pairs and boxes.
 
 The rate depends on that choice more than on anything else, so all of them are reported together.
 """
@@ -55,9 +55,9 @@ class SubsetRate(Rate):
     """The rate of a subset, with the counts that qualify it."""
 
     level: int
-    """Pairs left out, as neither thing is further left."""
+    """Excluded pairs, in which neither thing is further left."""
     guessed: int
-    """Of `n`, pairs in which a box is only the largest of several: a guess."""
+    """Pairs among `n` in which a box is merely the largest of several: a guess."""
     images: int
     """Images of the pairs that count."""
 
@@ -117,7 +117,7 @@ def interval_over_clusters(
 
 
 def _is_guess(pair: BoxedPair, subset: Subset) -> bool:
-    """Whether a box is only the largest of several."""
+    """Whether a box is merely the largest of several."""
     if subset.largest:
         return pair.first.instances + pair.second.instances > 2
     return pair.guessed
