@@ -69,11 +69,11 @@ def print_judge_checks(found: CheckedJudges) -> None:
         parts = [part for part, name in by_group if name == first and part != "all"]
         numbers = (gold.columns[first], "95 %", "n", *(gold.columns[name] for name in others))
         title = f"{check.judge} on gold images (percent)"
-        shown = table(gold.parts, *numbers, numbers=numbers, title=title)
-        for part in ("all", *(p for p in parts if p.partition("=")[0] in gold.shown_by)):
+        shown = table(gold.breakdown, *numbers, numbers=numbers, title=title)
+        for part in ("all", *(p for p in parts if p.partition("=")[0] in gold.table_groups)):
             told = by_group[part, first]
             shown.add_row(
-                part.removeprefix(f"{gold.parts}="),
+                part.removeprefix(f"{gold.breakdown}="),
                 value_text(told.value, told.unit),
                 interval_text(told.interval, told.unit),
                 f"{told.n:,}",

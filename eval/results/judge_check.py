@@ -14,7 +14,7 @@ from ...schema import GoldRow
 from ...storage import write_whole
 from ...tables import parse_as, read_json
 from ..core import FAILURES, INVALID, Outcome
-from ..suites.gold import SAID, GoldSuite
+from ..suites.gold import TRUE_LABELS, GoldSuite
 from .judge_card import GoldLabels
 
 CHECK = "judge_check.json"
@@ -69,8 +69,8 @@ def check_of(
     entries: dict[str, str] = {}
     by_group: dict[str, dict[str, Counter[str]]] = {}
     for outcome in outcomes:
-        row, label, content = rows[outcome.case.row], suite.seen(outcome), outcome.case.variant
-        of_group = by_group.setdefault(outcome.case.groups[suite.parts], {})
+        row, label, content = rows[outcome.case.row], suite.reading(outcome), outcome.case.variant
+        of_group = by_group.setdefault(outcome.case.groups[suite.breakdown], {})
         of_group.setdefault(content, Counter())[label] += 1
         for source in suite.sources(row):
             entries[source] = row.provenance.entry
@@ -107,7 +107,7 @@ def gold_counts(gold: Mapping[str, GoldLabels]) -> dict[str, dict[str, tuple[int
     """Group of a card's gold images -> content -> images that the judge recognized, and judged."""
     return {
         group: {
-            content: (counts.get(SAID.get(content, INVALID), 0), sum(counts.values()))
+            content: (counts.get(TRUE_LABELS.get(content, INVALID), 0), sum(counts.values()))
             for content, counts in contents.items()
         }
         for group, contents in gold.items()

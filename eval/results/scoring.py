@@ -195,10 +195,10 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
         return {}
     suite = open_suite(run.header.suite)
     answers = {
-        question: [*worth.values, *worth.others, *FAILURES]
+        question: [*worth.values, *worth.unscored, *FAILURES]
         for question, worth in suite.worths.items()
     }
-    answers |= {question: list(allowed) for question, allowed in suite.asked_of_people.items()}
+    answers |= {question: list(allowed) for question, allowed in suite.human_questions.items()}
     images = {case: image.sha256 for case, image in run.images().items()}
     human_labels = read_labels(labels)
     if several:  # runs of other suites have other cases

@@ -1,4 +1,4 @@
-"""One class a suite, one line in `SUITES`: cases, questions, worth of labels, scores, headline."""
+"""One class and one `SUITES` line per suite: cases, questions, label values, scores, headline."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ SUITES: dict[str, type[Suite[Any]]] = {
         OwnPromptsSuite,
     )
 }
-"""By config; the last one is of the user's own prompts and in no release."""
+"""Config -> suite; the last one is for the user's own prompts and in no release."""
 
 
 def open_suite(name: str, persona: str = PERSONAS[0]) -> Suite[Any]:
-    """The suite of a config. Raises UsageError for one that has none, or no such persona."""
+    """The suite of a config. Raises UsageError for an unknown config or persona."""
     if name not in SUITES:
         raise UsageError(f"no suite {name!r}: choose from {', '.join(SUITES)}", code="unknown-name")
     return SUITES[name](persona)
 
 
 def open_gold(name: str, persona: str = PERSONAS[0]) -> GoldSuite[Any] | None:
-    """The suite of the gold images of a config; None where it has none. Raises as `open_suite`."""
+    """The suite of the gold images of a config; None if it has none. Raises as `open_suite`."""
     gold = open_suite(name, persona).gold
-    found = open_suite(gold, persona) if gold else None
-    assert found is None or isinstance(found, GoldSuite)
-    return found
+    suite = open_suite(gold, persona) if gold else None
+    assert suite is None or isinstance(suite, GoldSuite)
+    return suite

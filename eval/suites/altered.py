@@ -1,9 +1,10 @@
 """`altered_worlds`: which of two worlds does an image show? `counterfactual`, second edition.
 
-Of every image: is the scene there, and for each world a point and a logic question. Two of these
-four are right, so who always says yes gains nothing. The point questions decide: each names what
-alone makes the difference. A second consequence (logic) can fail though the premise was followed;
-the logic questions tell how whole a world is, and all four how far the judge leans to yes.
+Questions about every image: is the scene there, and for each world a point and a logic question.
+Two of these four are right, so a judge that always says yes gains nothing. The point questions
+decide: each names the detail that distinguishes the worlds. A second consequence (logic) can fail
+even if the premise was followed: the logic questions measure the coherence of a world, and all four
+the judge's bias towards yes.
 """
 
 from __future__ import annotations
@@ -48,26 +49,26 @@ SHOWN = {
         "scenes under another law (L0) that show the altered world",
     ),
 }
-"""Score -> levels that count, worlds whose share it is, what it is the share of."""
+"""Score -> its levels, the worlds whose share it is, the images that it is a share of."""
 
 
-def world_shown(outcome: Outcome, asked: tuple[str, str] = POINTS) -> str:
-    """What an image shows by two questions: a value of `WORLDS`, `ABSENT`, or the failure of a
-    question, presence first."""
+def world_shown(outcome: Outcome, questions: tuple[str, str] = POINTS) -> str:
+    """The world that an image shows by two questions: a value of `WORLDS`, `ABSENT`, or the failure
+    of a question, presence first."""
     presence = outcome.label(PRESENCE)
     if presence != "yes":
         return ABSENT if presence == "no" else presence
-    factual, counterfactual = map(outcome.label, asked)
-    return WORLDS.get((factual, counterfactual)) or failure(outcome, asked)
+    factual, counterfactual = map(outcome.label, questions)
+    return WORLDS.get((factual, counterfactual)) or failure(outcome, questions)
 
 
-def failure(outcome: Outcome, asked: Iterable[str]) -> str:
-    """The first label that is no answer; empty where there is none."""
-    return next((x for x in map(outcome.label, asked) if x not in YES_NO.values), "")
+def failure(outcome: Outcome, questions: Iterable[str]) -> str:
+    """The first label that is not an answer; empty if all are."""
+    return next((x for x in map(outcome.label, questions) if x not in YES_NO.values), "")
 
 
 def shows(worlds: Sequence[str], outcome: Outcome) -> float:
-    """1 where an image shows one of some worlds, 0 where another; NaN where that can't be told."""
+    """1 where an image shows one of `worlds`, 0 where it shows another; NaN if undecided."""
     world = world_shown(outcome)
     return float(world in worlds) if world in WORLDS.values() else math.nan
 
@@ -127,8 +128,8 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
         return 0.0 if world_shown(outcome) == ABSENT else shows((right,), outcome)
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
-        for level, part in by_variant(outcomes, LEVELS):
-            measure = Measure(f"right_{level}", part, self.correctness, YES_NO, "1")
+        for level, of_level in by_variant(outcomes, LEVELS):
+            measure = Measure(f"right_{level}", of_level, self.correctness, YES_NO, "1")
             yield frozenset((PRESENCE, *POINTS)), measure
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
@@ -142,19 +143,19 @@ def ask_worlds(
     probe: str,
     prompt: str,
 ) -> list[Question]:
-    """Is the scene there, and which world is it? Of a gold image the very questions of the suite.
+    """Is the scene there, and which world is it? Gold images get the questions of the suite.
 
     prompt: name of the file that they are made from.
     """
     texts = {PRESENCE: row.presence} | {name: getattr(row, name).text for name in KEYED}
-    asked, told = texts.items() if probe == ORIGINAL else (), read_prompt(prompt)
-    return [ask_yes_no(case, name, told, text, images[-1]) for name, text in asked]
+    named_texts, template = texts.items() if probe == ORIGINAL else (), read_prompt(prompt)
+    return [ask_yes_no(case, name, template, text, images[-1]) for name, text in named_texts]
 
 
 def coherent(outcome: Outcome) -> float:
     """1 where point and logic questions show the same world, else 0; NaN without all answers."""
-    shown = {world_shown(outcome, asked) for asked in (POINTS, LOGICS)}
-    return float(len(shown) == 1) if shown <= {*WORLDS.values()} else math.nan
+    worlds = {world_shown(outcome, questions) for questions in (POINTS, LOGICS)}
+    return float(len(worlds) == 1) if worlds <= {*WORLDS.values()} else math.nan
 
 
 def lean(outcome: Outcome) -> float:
@@ -162,16 +163,20 @@ def lean(outcome: Outcome) -> float:
     return sum(YES_NO.of(outcome.verdict(name)) for name in KEYED) / len(KEYED) - 0.5
 
 
-def _scores(part: Sequence[Outcome], group: str) -> Iterator[Score]:
-    """Every score of a group; none of a level that it lacks."""
-    plain = [o for o in part if o.case.variant == "L1"]
+def _scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
+    """Every score of a group; none for a level that it lacks."""
+    plain = [o for o in outcomes if o.case.variant == "L1"]
     if plain or group == ALL:
         yield mean_worth(PRESENCE, plain, PRESENCE, YES_NO, unit="1", group=group)
     for name, (levels, worlds, _) in SHOWN.items():
-        chosen = [o for o in part if o.case.variant in levels.split()]
+        chosen = [o for o in outcomes if o.case.variant in levels.split()]
         if chosen or group == ALL:
             value, chance = partial(shows, worlds), len(worlds) / len(WORLDS)
             yield mean_value(name, chosen, value, world_shown, group, null=chance)
-    one = [o for o in part if world_shown(o) in ("real", "altered")]
-    yield mean_value("coherence", one, coherent, partial(failure, asked=LOGICS), group, null=0.25)
-    yield mean_value("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))
+    one_world = [o for o in outcomes if world_shown(o) in ("real", "altered")]
+    yield mean_value(
+        "coherence", one_world, coherent, partial(failure, questions=LOGICS), group, null=0.25
+    )
+    yield mean_value(
+        "yes_bias", outcomes, lean, partial(failure, questions=KEYED), group, ends=(-0.5, 0.5)
+    )

@@ -1,4 +1,4 @@
-"""What a suite is: everything about one config's evaluation, in one class.
+"""Base class of suites: everything about one config's evaluation, in one class.
 
 A new suite is one class and one line in `SUITES`; no other module knows its name.
 """
@@ -30,15 +30,15 @@ PERSONAS = ("standard", "strict")
 
 
 class Item(NamedTuple):
-    """What one generator did on one item."""
+    """Values of one generator on one item."""
 
     values: tuple[float, ...]
-    """What the statistic takes the means of; NaN where there is no value."""
+    """Values that the statistic takes the means of; NaN for a missing value."""
     cluster: str
 
 
 Items = Mapping[Hashable, Item]
-"""By a key that is the same for every generator."""
+"""Key, the same for every generator -> item."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Headline:
 
     score: str
     better: Literal["higher", "lower"]
-    """Which end is the better one."""
+    """Direction of better values."""
     meaning: str
     items: Callable[[Sequence[Outcome]], Items]
     """The values per item."""
@@ -68,7 +68,7 @@ class Measure:
     name: str
     outcomes: Sequence[Outcome]
     value: Callable[[Outcome], float]
-    """Of one image; NaN where it has none."""
+    """Value of one image; NaN if it has none."""
     worth: Worth
     """Least and largest value, and whether there are only two."""
     unit: str = "%"
@@ -79,11 +79,11 @@ class Suite(ABC, Generic[R]):
 
     name: ClassVar[str]
     variants: ClassVar[tuple[str, ...]] = ()
-    """The prompts of a row, where they are few and fixed."""
+    """Names of a row's prompts, if few and fixed."""
     worths: ClassVar[Mapping[str, Worth]]
     """Question -> what its labels count."""
     headline: ClassVar[Headline]
-    """What generators are ranked by."""
+    """Score that generators are ranked by."""
     meanings: ClassVar[Mapping[str, str]]
     """Score -> one sentence for the reader."""
     has_right_images: ClassVar[bool] = False
@@ -98,8 +98,8 @@ class Suite(ABC, Generic[R]):
     """Config of images with known labels on which its judges are checked; empty for none."""
     scores_by_group: ClassVar[bool] = False
     """Whether the groups of a case decide what it counts in, beyond a breakdown."""
-    asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Further questions that people alone are asked -> what they can say."""
+    human_questions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Further questions for human annotators only -> possible answers."""
 
     def __init__(self, persona: str = PERSONAS[0]) -> None:
         """Raises UsageError for an unknown persona; only suites with free questions use it."""
@@ -122,7 +122,7 @@ class Suite(ABC, Generic[R]):
     def questions(
         self, row: R, case: Case, images: Sequence[Image], probe: str
     ) -> Sequence[Question]:
-        """What a judge is asked about a case's image; none where the probe does not apply.
+        """Questions for a judge about a case's image; empty if the probe does not apply.
 
         `images` holds the image, after its source where it is an edit. The texts must not depend on
         the pixels.
@@ -148,15 +148,15 @@ class Suite(ABC, Generic[R]):
                 yield Case(row.id, variant, seed, number, prompt, *about)
 
     def together(self, row: R) -> str:
-        """What rows share that must be sampled together."""
+        """Id shared by the rows that must be sampled together."""
         return row.id
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
-        """What labels can correct, each with the questions whose labels it takes."""
+        """Means that labels can correct, each with the questions whose labels it needs."""
         return iter(())
 
     def correctness(self, outcome: Outcome) -> float:
-        """How right one image is, in [0, 1]; NaN where it can't be judged."""
+        """Correctness of one image, in [0, 1]; NaN where it can't be judged."""
         return math.nan
 
     @classmethod
@@ -168,11 +168,11 @@ class Suite(ABC, Generic[R]):
         return None
 
     def truth(self, row: R, case: Case, scene: Scene) -> Mapping[str, str]:
-        """Question -> true label of a rendered image; nothing where the scene doesn't tell."""
+        """Question -> true label of a rendered image; empty if the scene doesn't determine any."""
         return {}
 
     def manifest(self, row: R, case: Case) -> Mapping[str, Any] | None:
-        """What `detect` and `audit` must know of an image; None where they can't be used."""
+        """Facts about an image that `detect` and `audit` need; None where they can't be used."""
         return None
 
     def measure(
@@ -188,7 +188,7 @@ class Suite(ABC, Generic[R]):
 
 
 def scene_label(scene: Scene, claim: Stated) -> str:
-    """What a rendered scene is for a claim: `holds`, `opposite`, or `invalid` where a thing is
+    """Label of a rendered scene for a claim: `holds`, `opposite`, or `invalid` for a thing that is
     missing or doubled."""
     places = []
     for name in claim.order:
@@ -210,15 +210,15 @@ def about_pair(
     pair_type: str, first: Entity, second: Entity
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Clusters and groups of a row about two entities."""
-    names = sorted((first.name, second.name))
+    sorted_names = sorted((first.name, second.name))
     category = BOTH.join(sorted({first.category, second.category}))
-    return ("/".join(names), *names), {"pair_type": pair_type, "category": category}
+    return ("/".join(sorted_names), *sorted_names), {"pair_type": pair_type, "category": category}
 
 
 def case_items(
     question: str, worth: Worth, variant: str | None = None
 ) -> Callable[[Sequence[Outcome]], Items]:
-    """What a headline compares: the worth of a label for every case of one variant, or of all."""
+    """Items of a headline: the worth of the label of every case of one variant, or of all."""
 
     def items(outcomes: Sequence[Outcome]) -> Items:
         return {

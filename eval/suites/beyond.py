@@ -34,7 +34,7 @@ from .base import Headline, Item, Items, Measure, Suite, scene_label
 from .scoring import mean_score, statistics
 from .worths import Worth
 
-IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", others=(INVALID,))
+IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", unscored=(INVALID,))
 PAIRS = {"pair_12": (0, 1), "pair_13": (0, 2), "pair_23": (1, 2)}
 """Question -> places of its two entities in the order of mention."""
 FORWARD = {"horizontal": "left_of", "vertical": "above", "depth": "in_front_of"}
@@ -43,7 +43,7 @@ FIXED = "three_correctness"
 
 
 def order_of(outcome: Outcome) -> str:
-    """The label that keeps an image from having one order; empty where it has one.
+    """The label that keeps an image from having one order; empty if it has one.
 
     A failure before `invalid`; `invalid` too where the answers go in a circle.
     """
@@ -66,15 +66,15 @@ def tau(outcome: Outcome) -> float:
 
 def monotone(outcome: Outcome) -> float:
     """1 where the image shows the order of mention; NaN where it has no order."""
-    found = tau(outcome)
-    return found if math.isnan(found) else float(found == 1)
+    correlation = tau(outcome)
+    return correlation if math.isnan(correlation) else float(correlation == 1)
 
 
 def right(outcome: Outcome) -> float:
     """1 where the image shows the order that a fact fixes, whichever way it is mentioned."""
-    found = tau(outcome)
+    correlation = tau(outcome)
     expected = 1 if outcome.case.variant == "plain" else -1
-    return found if math.isnan(found) else float(found == expected)
+    return correlation if math.isnan(correlation) else float(correlation == expected)
 
 
 def _neutral(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -86,7 +86,7 @@ def _items(outcomes: Sequence[Outcome]) -> Items:
 
 
 class OrderBeyondSuite(Suite[OrderBeyond]):
-    """How far mention order decides, where there is more to order than left and right of two."""
+    """Effect of mention order on three entities, on one above the other, and on depth."""
 
     name = "order_beyond"
     scores_by_group = True
@@ -138,7 +138,7 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         looks = list(zip(row.entities, row.looks, strict=True))
         subjects = [Subject(*pair) for pair in (looks if case.variant == "plain" else looks[::-1])]
         several = len(subjects) > 2
-        asked = [
+        alternatives = [
             Alternative(
                 "order",
                 subjects[first],
@@ -154,30 +154,30 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
             for name, (first, second) in PAIRS.items()
             if name in case.weights
         ]
-        return [ask_which(one, case, probe, images) for one in asked]
+        return [ask_which(alternative, case, probe, images) for alternative in alternatives]
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        found = self.order_scores(_neutral(outcomes), ALL)
+        scores = self.order_scores(_neutral(outcomes), ALL)
         for setting in sorted({o.case.groups["setting"] for o in outcomes}):
-            part = [o for o in outcomes if o.case.groups["setting"] == setting]
+            of_setting = [o for o in outcomes if o.case.groups["setting"] == setting]
             group = f"setting={setting}"
-            found += self.order_scores(part, group)
+            scores += self.order_scores(of_setting, group)
         fixed = [o for o in outcomes if o.case.groups["setting"] == FIXED]
-        return [*found, *(correctness_scores(fixed) if fixed else ())]
+        return [*scores, *(correctness_scores(fixed) if fixed else ())]
 
-    def order_scores(self, part: Sequence[Outcome], group: str) -> list[Score]:
-        """How far mention order decides in some images."""
-        if not part:
+    def order_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
+        """Scores of mention order over some images."""
+        if not outcomes:
             return []
-        kept = [order_of(outcome) for outcome in part]
-        excluded = count_excluded(kept, [""])
+        reasons = [order_of(outcome) for outcome in outcomes]
+        excluded = count_excluded(reasons, [""])
         failed = {label: n for label, n in excluded.items() if label in FAILURES}
-        taus = np.array([tau(outcome) for outcome in part])
-        whole = np.array([monotone(outcome) for outcome in part])
-        valid = np.array([math.nan if k in FAILURES else float(not k) for k in kept])
-        of_all = np.where(valid == 0, 0.0, np.where(np.isnan(valid), math.nan, whole))
+        taus = np.array([tau(outcome) for outcome in outcomes])
+        monotone_values = np.array([monotone(outcome) for outcome in outcomes])
+        valid = np.array([math.nan if k in FAILURES else float(not k) for k in reasons])
+        of_all = np.where(valid == 0, 0.0, np.where(np.isnan(valid), math.nan, monotone_values))
         index = mean_score(
-            "order_index", taus, part, ends=IN_ORDER.ends, group=group, excluded=excluded
+            "order_index", taus, outcomes, ends=IN_ORDER.ends, group=group, excluded=excluded
         )
         bias = replace(
             index,
@@ -189,16 +189,16 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         return [
             bias,
             index,
-            mean_score("monotone", whole, part, group=group, excluded=excluded),
-            mean_score("monotone_of_all", of_all, part, group=group, excluded=failed),
-            mean_score("valid", valid, part, group=group, excluded=failed),
+            mean_score("monotone", monotone_values, outcomes, group=group, excluded=excluded),
+            mean_score("monotone_of_all", of_all, outcomes, group=group, excluded=failed),
+            mean_score("valid", valid, outcomes, group=group, excluded=failed),
         ]
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         neutral = _neutral(outcomes)
-        asked = {question for outcome in neutral for question in outcome.case.weights}
+        questions = {question for outcome in neutral for question in outcome.case.weights}
         if neutral:
-            yield frozenset(asked), Measure("order_index", neutral, tau, IN_ORDER)
+            yield frozenset(questions), Measure("order_index", neutral, tau, IN_ORDER)
 
     def truth(self, row: OrderBeyond, case: Case, scene: Scene) -> Mapping[str, str]:
         named = row.entities if case.variant == "plain" else row.entities[::-1]
@@ -213,8 +213,10 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
 def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:
     """Accuracy where a fact fixes the order, mentioned in that order and in the other."""
     values = np.array([right(outcome) for outcome in fixed])
-    shown = np.array([outcome.case.variant for outcome in fixed], dtype=str)
-    columns = np.stack([np.where(shown == v, values, np.nan) for v in ("plain", "swapped")], axis=1)
+    variants = np.array([outcome.case.variant for outcome in fixed], dtype=str)
+    columns = np.stack(
+        [np.where(variants == v, values, np.nan) for v in ("plain", "swapped")], axis=1
+    )
     counts = [int((~np.isnan(column)).sum()) for column in columns.T]
 
     def with_difference(means: Array) -> Array:

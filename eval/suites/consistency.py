@@ -1,7 +1,7 @@
-"""`consistency`: what is left of an image, or of its caption, after a round trip (ACON).
+"""`consistency`: information that an image or its caption keeps over a round trip (ACON).
 
 A run starts from images or from captions, and has a captioner, a generator, both, or neither; which
-of the variants are its own follows from that, see `roundtrips.routes`. Ten questions about the
+variants it has follows from that, see `roundtrips.routes`. Ten questions about the
 start, or two about each edit, have right answers; `swap` asks each a second time, with the answers
 in the other order.
 """
@@ -41,41 +41,41 @@ EDITS = 3
 NAMES = tuple(f"q{number}" for number in range(1, TEN + 2 * EDITS + 1))
 SWAP = "swap"
 CRITERIA = ("given", "cyclic", "conjugated", "edit_first", "edit_last")
-"""Of `roundtrips.routes`."""
+"""Criteria of `roundtrips.routes`."""
 
 
 @dataclass(frozen=True)
-class AskedOnce:
-    """Every question about some outcomes, one place each; shapes (n,)."""
+class CriterionAnswers:
+    """Answers to all questions about some outcomes; shapes (n,)."""
 
     right: Array
-    """1 where the answer is the right one, 0 where it is not, NaN without an answer."""
-    again: Array
-    """The same of the second asking."""
+    """1 for a right answer, 0 for a wrong one, NaN without an answer."""
+    retest: Array
+    """The same for the second time that the judge is asked."""
     true: Array
     """1 where yes is the right answer."""
     rows: NDArray[np.str_]
-    """Id of the row: what is resampled together."""
+    """Id of the row; questions of a row are resampled together."""
     excluded: Mapping[str, int]
     """Questions without an answer, by label."""
 
 
-def asked_of(outcomes: Iterable[Outcome], criterion: str) -> AskedOnce:
-    """The questions of one criterion, in an order that other runs share."""
-    right, again, true, rows, labels = [], [], [], [], []
-    for outcome in sorted(outcomes, key=lambda one: (one.case.row, _place(one.case))):
+def answers_of(outcomes: Iterable[Outcome], criterion: str) -> CriterionAnswers:
+    """The answers to the questions of one criterion, in the same order for every run."""
+    right, retest, true, rows, labels = [], [], [], [], []
+    for outcome in sorted(outcomes, key=lambda outcome: (outcome.case.row, _place(outcome.case))):
         if route_of(outcome.case.variant)[0].criterion != criterion:
             continue
         for name, key in outcome.case.key.items():
-            said = outcome.label(name)
-            labels.append(said)
-            right.append(_right(said, key))
-            again.append(_right(outcome.label(name, SWAP), key))
+            label = outcome.label(name)
+            labels.append(label)
+            right.append(_right(label, key))
+            retest.append(_right(outcome.label(name, SWAP), key))
             true.append(float(key == "yes"))
             rows.append(outcome.case.row)
-    return AskedOnce(
+    return CriterionAnswers(
         np.array(right, dtype=float),
-        np.array(again, dtype=float),
+        np.array(retest, dtype=float),
         np.array(true, dtype=float),
         np.array(rows, dtype=str),
         count_excluded(labels, YES_NO.values),
@@ -86,34 +86,39 @@ def _place(case: Case) -> tuple[int, int]:
     return route_of(case.variant)[1], case.number
 
 
-def _right(said: str, key: str) -> float:
-    return float(said == key) if said in YES_NO.values else math.nan
+def _right(label: str, key: str) -> float:
+    return float(label == key) if label in YES_NO.values else math.nan
 
 
 def forward_scores(
-    first: AskedOnce, last: AskedOnce, names: Sequence[str] = ("forward", "forward_chance")
+    first: CriterionAnswers,
+    last: CriterionAnswers,
+    score_names: Sequence[str] = ("forward", "forward_chance"),
 ) -> list[Score]:
-    """Pearson's r of the 0/1 outcomes of both orders of an edit, and what shuffled pairs give.
+    """Pearson's r of the 0/1 outcomes of both orders of an edit, and r of shuffled pairs.
 
-    With a second asking also r without the judge's noise, `forward_corrected`. Questions without
-    an answer on either side are in no pair.
+    With retests also r without the judge's noise, `forward_corrected`. Questions without an answer
+    on either side are excluded.
     """
     a, b = first.right, last.right
     gap = np.isnan(a) | np.isnan(b)
     yes = np.where(gap | (first.true == 0), np.nan, 1.0)
     no = np.where(gap | (first.true == 1), np.nan, 1.0)
-    kept = np.where(gap, np.nan, 1.0)
-    columns = [a * kept, b * kept, a * b * kept, a * yes, b * yes, a * no, b * no]
-    columns.append(first.true * kept)
+    answered = np.where(gap, np.nan, 1.0)
+    columns = [a * answered, b * answered, a * b * answered, a * yes, b * yes, a * no, b * no]
+    columns.append(first.true * answered)
 
     def statistic(means: Array) -> Array:
-        part = [means[..., place] for place in range(8)]
-        r = pearson_of(*part[:3])
-        return np.stack([r, shuffled_pearson((part[3], part[4]), (part[5], part[6]), part[7])], -1)
+        moments = [means[..., place] for place in range(8)]
+        r = pearson_of(*moments[:3])
+        return np.stack(
+            [r, shuffled_pearson((moments[3], moments[4]), (moments[5], moments[6]), moments[7])],
+            -1,
+        )
 
     n = int((~gap).sum())
-    found = statistics(
-        names,
+    scores = statistics(
+        score_names,
         np.stack(columns, axis=1),
         first.rows,
         ends=(0, 1),
@@ -122,38 +127,38 @@ def forward_scores(
         unit="1",
         excluded=_added(first, last),
     )
-    twice = np.where(gap | np.isnan(first.again) | np.isnan(last.again), np.nan, 1.0)
+    twice = np.where(gap | np.isnan(first.retest) | np.isnan(last.retest), np.nan, 1.0)
     if not np.isnan(twice).all():
-        found += _corrected(first, last, twice)
-    return found
+        scores += _corrected(first, last, twice)
+    return scores
 
 
-def _corrected(first: AskedOnce, last: AskedOnce, kept: Array) -> list[Score]:
-    a, b, a2, b2 = first.right, last.right, first.again, last.again
+def _corrected(first: CriterionAnswers, last: CriterionAnswers, answered: Array) -> list[Score]:
+    a, b, a2, b2 = first.right, last.right, first.retest, last.retest
     columns = [a, b, a * b, a2, a * a2, b2, b * b2]
 
     def statistic(means: Array) -> Array:
-        a, b, both, a2, twice_a, b2, twice_b = (means[..., place] for place in range(7))
-        found = corrected_pearson(
-            pearson_of(a, b, both), pearson_of(a, a2, twice_a), pearson_of(b, b2, twice_b)
+        a, b, product, a2, twice_a, b2, twice_b = (means[..., place] for place in range(7))
+        corrected = corrected_pearson(
+            pearson_of(a, b, product), pearson_of(a, a2, twice_a), pearson_of(b, b2, twice_b)
         )
-        return np.asarray(found[..., None])
+        return np.asarray(corrected[..., None])
 
     return statistics(
         ("forward_corrected",),
-        np.stack([column * kept for column in columns], axis=1),
+        np.stack([column * answered for column in columns], axis=1),
         first.rows,
         ends=(0, 1),
         statistic=statistic,
-        counts=[int((~np.isnan(kept)).sum())],
+        counts=[int((~np.isnan(answered)).sum())],
         unit="1",
     )
 
 
-def accuracy_scores(criterion: str, asked: AskedOnce) -> list[Score]:
+def accuracy_scores(criterion: str, answers: CriterionAnswers) -> list[Score]:
     """Accuracy, F1 of yes, the accuracy of shuffled pairs, and the share of wrong answers that the
     judge takes back when it is asked again."""
-    right, true = asked.right, asked.true
+    right, true = answers.right, answers.true
     columns = [right, right * true, (1 - right) * (1 - true), (1 - right) * true]
 
     def statistic(means: Array) -> Array:
@@ -162,41 +167,41 @@ def accuracy_scores(criterion: str, asked: AskedOnce) -> list[Score]:
         return np.stack([right, f1_of(hit, false_alarm, miss), chance], axis=-1)
 
     n = int((~np.isnan(right)).sum())
-    names = (criterion, f"{criterion}_f1", f"{criterion}_chance")
-    found = statistics(
-        names,
+    score_names = (criterion, f"{criterion}_f1", f"{criterion}_chance")
+    scores = statistics(
+        score_names,
         np.stack(columns, axis=1),
-        asked.rows,
+        answers.rows,
         ends=(0, 1),
         statistic=statistic,
         counts=[n, n, n],
-        excluded=asked.excluded,
+        excluded=answers.excluded,
     )
-    wrong = (1 - right) * np.where(np.isnan(asked.again), np.nan, 1.0)
+    wrong = (1 - right) * np.where(np.isnan(answers.retest), np.nan, 1.0)
     if not np.isnan(wrong).all():
-        found += statistics(
+        scores += statistics(
             (f"{criterion}_taken_back",),
-            np.stack([wrong, wrong * asked.again], axis=1),
-            asked.rows,
+            np.stack([wrong, wrong * answers.retest], axis=1),
+            answers.rows,
             ends=(0, 1),
             statistic=lambda means: share_of(means[..., 1:], means[..., :1]),
             counts=[int(np.nansum(wrong))],
         )
-    return found
+    return scores
 
 
 def _row_items(outcomes: Sequence[Outcome]) -> Items:
     """Row -> the share of its questions that are answered right, over all criteria of the run."""
-    said: dict[str, list[float]] = {}
+    values_by_row: dict[str, list[float]] = {}
     for outcome in outcomes:
         values = (_right(outcome.label(name), key) for name, key in outcome.case.key.items())
-        said.setdefault(outcome.case.row, []).extend(values)
-    return {row: Item((_mean(found),), row) for row, found in said.items()}
+        values_by_row.setdefault(outcome.case.row, []).extend(values)
+    return {row: Item((_mean(row_values),), row) for row, row_values in values_by_row.items()}
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
+    finite = [value for value in values if not math.isnan(value)]
+    return sum(finite) / len(finite) if finite else math.nan
 
 
 class ConsistencySuite(Suite[Consistency]):
@@ -215,15 +220,15 @@ class ConsistencySuite(Suite[Consistency]):
     meanings = {
         "right": "Share of all questions about what a run made that are answered rightly.",
         **{
-            f"{criterion}{end}": f"{told} {what}"
-            for criterion, what in {
+            f"{criterion}{end}": f"{share} {subject}"
+            for criterion, subject in {
                 "given": "about the image or caption itself, without any model.",
                 "cyclic": "about the start, asked of what came back.",
                 "conjugated": "about an edit that was made on the other side.",
                 "edit_first": "about an edit that was made before the other modality.",
                 "edit_last": "about an edit that was made after it.",
             }.items()
-            for end, told in {
+            for end, share in {
                 "": "Share of right answers to questions",
                 "_f1": "F1 of the answer yes to questions",
                 "_chance": "Share of right answers in shuffled pairs of answers and keys,",
@@ -246,8 +251,8 @@ class ConsistencySuite(Suite[Consistency]):
     def cases(self, row: Consistency, seeds: int) -> Iterator[Case]:
         for variant in self.variants:
             route, number = route_of(variant)
-            asked = self._asked(number)
-            key = {NAMES[place]: "yes" if row.answers[place] else "no" for place in asked}
+            places = self._question_places(number)
+            key = {NAMES[place]: "yes" if row.answers[place] else "no" for place in places}
             prompt = row.edits[number - 1] if number else row.caption
             for place, seed in enumerate(row.seeds[: seeds if route.steps else 1]):
                 yield Case(row.id, variant, seed, place, prompt, (row.id,), key=key)
@@ -264,49 +269,49 @@ class ConsistencySuite(Suite[Consistency]):
         image = None if is_text else images[-1]
         return [
             ask_yes_no(case, NAMES[place], prompt, row.questions[place], image, probe)
-            for place in self._asked(number)
+            for place in self._question_places(number)
         ]
 
     @staticmethod
-    def _asked(number: int) -> range:
+    def _question_places(number: int) -> range:
         """Places of the questions about an edit from 1, or about the start for 0."""
         return range(TEN + 2 * (number - 1), TEN + 2 * number) if number else range(TEN)
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        parts = {criterion: asked_of(outcomes, criterion) for criterion in CRITERIA}
-        whole = _joined(list(parts.values()))
-        found = [
+        by_criterion = {criterion: answers_of(outcomes, criterion) for criterion in CRITERIA}
+        pooled = _joined(list(by_criterion.values()))
+        scores = [
             *statistics(
                 ("right",),
-                whole.right[:, None],
-                whole.rows,
+                pooled.right[:, None],
+                pooled.rows,
                 ends=(0, 1),
-                counts=[int((~np.isnan(whole.right)).sum())],
-                excluded=whole.excluded,
+                counts=[int((~np.isnan(pooled.right)).sum())],
+                excluded=pooled.excluded,
             )
         ]
-        for criterion, asked in parts.items():
-            if len(asked.right):
-                found += accuracy_scores(criterion, asked)
-        if len(parts["edit_first"].right) and len(parts["edit_last"].right):
-            found += forward_scores(parts["edit_first"], parts["edit_last"])
-        alike = (whole.right == whole.again) + 0 * whole.right * whole.again
+        for criterion, answers in by_criterion.items():
+            if len(answers.right):
+                scores += accuracy_scores(criterion, answers)
+        if len(by_criterion["edit_first"].right) and len(by_criterion["edit_last"].right):
+            scores += forward_scores(by_criterion["edit_first"], by_criterion["edit_last"])
+        alike = (pooled.right == pooled.retest) + 0 * pooled.right * pooled.retest
         if not np.isnan(alike).all():
             n = int((~np.isnan(alike)).sum())
-            found += statistics(
-                ("asked_twice",), alike[:, None], whole.rows, ends=(0, 1), counts=[n]
+            scores += statistics(
+                ("asked_twice",), alike[:, None], pooled.rows, ends=(0, 1), counts=[n]
             )
-        return found
+        return scores
 
 
-def _added(*parts: AskedOnce) -> dict[str, int]:
-    """What all of them leave out."""
-    total = sum((Counter(part.excluded) for part in parts), Counter[str]())
+def _added(*groups: CriterionAnswers) -> dict[str, int]:
+    """Excluded questions of all of them, by label."""
+    total = sum((Counter(group.excluded) for group in groups), Counter[str]())
     return dict(sorted(total.items()))
 
 
-def _joined(parts: Sequence[AskedOnce]) -> AskedOnce:
-    arrays = ([getattr(part, name) for part in parts] for name in ("right", "again", "true"))
-    right, again, true = (np.concatenate(each) for each in arrays)
-    rows = np.concatenate([part.rows for part in parts])
-    return AskedOnce(right, again, true, rows, _added(*parts))
+def _joined(groups: Sequence[CriterionAnswers]) -> CriterionAnswers:
+    arrays = ([getattr(group, name) for group in groups] for name in ("right", "retest", "true"))
+    right, retest, true = (np.concatenate(each) for each in arrays)
+    rows = np.concatenate([group.rows for group in groups])
+    return CriterionAnswers(right, retest, true, rows, _added(*groups))

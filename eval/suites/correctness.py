@@ -30,8 +30,8 @@ from .scoring import (
 from .worths import Worth
 
 ACTIONS = ("is lying down on the ground", "is jumping high into the air")
-"""What the left and the right entity do in rows whose truth a renderer knows."""
-RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", others=(INVALID,))
+"""Actions of the left and the right entity in rows whose truth a renderer knows."""
+RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", unscored=(INVALID,))
 
 
 def correctness_headline(question: str) -> Headline:
@@ -49,8 +49,8 @@ def correctness_headline(question: str) -> Headline:
 def ask_arrangement(
     row: T2ICorrectness | T2ICorrectnessGold, case: Case, probe: str, images: Sequence[Image]
 ) -> Question:
-    """Does the pair stand as it must? Of a gold image it is the very question of the suite."""
-    asked = Alternative(
+    """Does the pair stand as it must? Gold images get the question of the suite."""
+    alternative = Alternative(
         "arrangement",
         Subject(row.left, row.tell_left),
         Subject(row.right, row.tell_right),
@@ -58,7 +58,7 @@ def ask_arrangement(
         prior=RIGHT.prior,
         values={"context": row.context, "seen": SEEN[row.frame]},
     )
-    return ask_which(asked, case, probe, images)
+    return ask_which(alternative, case, probe, images)
 
 
 ORDERS: tuple[str, ...] = ("aligned", "reverse")
@@ -95,14 +95,14 @@ class Correctness(Suite[R]):
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for question in self.worths:
-            for variant, part in self._by_variant(outcomes):
-                yield self.measure(f"accuracy_{variant}", part, question)
+            for variant, of_variant in self._by_variant(outcomes):
+                yield self.measure(f"accuracy_{variant}", of_variant, question)
 
     def _by_variant(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
-        """Both orders, and any other variant that there is."""
-        for variant, part in by_variant(outcomes, self.variants):
-            if part or variant in ORDERS:
-                yield variant, part
+        """The outcomes of both orders, and of any other variant that occurs."""
+        for variant, of_variant in by_variant(outcomes, self.variants):
+            if of_variant or variant in ORDERS:
+                yield variant, of_variant
 
     def correctness(self, outcome: Outcome) -> float:
         (question,) = self.worths
@@ -113,9 +113,9 @@ class Correctness(Suite[R]):
 
     def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         (question,) = self.worths
-        for variant, part in self._by_variant(outcomes):
-            yield mean_worth(f"accuracy_{variant}", part, question, RIGHT, group=group)
-            yield valid_score(f"valid_{variant}", part, question, RIGHT, group)
+        for variant, of_variant in self._by_variant(outcomes):
+            yield mean_worth(f"accuracy_{variant}", of_variant, question, RIGHT, group=group)
+            yield valid_score(f"valid_{variant}", of_variant, question, RIGHT, group)
         ordered = [outcome for outcome in outcomes if outcome.case.variant in ORDERS]
         yield from variant_scores(("delta",), ordered, question, RIGHT, ORDERS, group=group)
         yield from self._paired(ordered, group)
@@ -129,12 +129,12 @@ class Correctness(Suite[R]):
             place = ORDERS.index(outcome.case.variant)
             pairs.setdefault(key, [math.nan, math.nan])[place] = self.correctness(outcome)
             first.setdefault(key, outcome)
-        both = np.array(list(pairs.values())).reshape(-1, 2)
-        difference = both[:, 0] - both[:, 1]
+        values = np.array(list(pairs.values())).reshape(-1, 2)
+        difference = values[:, 0] - values[:, 1]
         n = int((~np.isnan(difference)).sum())
         only = int((difference > 0).sum()), int((difference < 0).sum())
         clusters = cluster_numbers(list(first.values()))
-        excluded = {"not_valid_in_both": len(both) - n}
+        excluded = {"not_valid_in_both": len(values) - n}
         yield from statistics(
             ("delta_paired",),
             difference[:, None],
@@ -145,11 +145,11 @@ class Correctness(Suite[R]):
             excluded=excluded,
             p_value=mcnemar(*only) if n else math.nan,
         )
-        yield from kinds(CELLS, both, clusters, group, excluded)
+        yield from kinds(CELLS, values, clusters, group, excluded)
 
 
 RightPattern = tuple[float, ...]
-"""Which values an item of a kind has."""
+"""Values of an item of a kind."""
 
 
 def kinds(
@@ -163,17 +163,19 @@ def kinds(
 
     Items that lack a value are left out.
     """
-    whole = ~np.isnan(values).any(axis=1)
+    complete = ~np.isnan(values).any(axis=1)
     columns = [
-        np.where(whole, [any(tuple(row) == one for one in known) for row in values], np.nan)
-        for known in patterns.values()
+        np.where(
+            complete, [any(tuple(row) == pattern for pattern in kind) for row in values], np.nan
+        )
+        for kind in patterns.values()
     ]
     yield from statistics(
         tuple(patterns),
         np.stack(columns, axis=1).astype(float),
         clusters,
         ends=(0, 1),
-        counts=[int(whole.sum())] * len(patterns),
+        counts=[int(complete.sum())] * len(patterns),
         group=group,
         excluded=excluded,
     )
@@ -185,7 +187,7 @@ TWINS = {
     "twins_habit": ((1.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 1.0)),
     "twins_order": ((1.0, 0.0, 1.0, 0.0),),
 }
-"""Score -> what is right of twins with one seed: the one aligned and reverse, the other so."""
+"""Score -> correctness of twins with one seed: aligned and reverse of the first, of the second."""
 
 
 class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
@@ -227,18 +229,18 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         for outcome in outcomes:
             case = outcome.case
             if len(case.clusters) == 2 and case.variant in ORDERS:
-                found = twins.setdefault((case.clusters[1], case.number), {})
-                found[case.row, case.variant] = outcome
-        # Of twins that were not both sampled nothing is left out: they were not asked for.
-        twins = {k: found for k, found in twins.items() if len({row for row, _ in found}) == 2}
+                cells = twins.setdefault((case.clusters[1], case.number), {})
+                cells[case.row, case.variant] = outcome
+        # Rows whose twin was not sampled don't count as excluded: nobody planned their twin.
+        twins = {k: cells for k, cells in twins.items() if len({row for row, _ in cells}) == 2}
         if not twins:
             return
         values = np.full((len(twins), 4), math.nan)
-        for place, ((linked, _), found) in enumerate(twins.items()):
+        for place, ((linked, _), cells) in enumerate(twins.items()):
             for column, key in enumerate(product(linked.split("/"), ORDERS)):
-                if key in found:
-                    values[place, column] = self.correctness(found[key])
-        clusters = cluster_numbers([next(iter(found.values())) for found in twins.values()])
+                if key in cells:
+                    values[place, column] = self.correctness(cells[key])
+        clusters = cluster_numbers([next(iter(cells.values())) for cells in twins.values()])
         lost = {"not_valid_in_all_four": int(np.isnan(values).any(axis=1).sum())}
         yield from kinds(TWINS, values, clusters, group, lost)
 
@@ -271,14 +273,14 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
     def questions(
         self, row: I2ICorrectness, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        asked = Alternative(
+        alternative = Alternative(
             "binding",
             Subject(row.left.name, row.left.look, row.left_expected),
             Subject(row.right.name, row.right.look, row.right_expected),
             ("correct", "wrong"),
             prior=RIGHT.prior,
         )
-        return [ask_binding(asked, case, probe, images)]
+        return [ask_binding(alternative, case, probe, images)]
 
     def truth(self, row: I2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
         right = scene.pose_of(row.left.name) == find_pose(ACTIONS[0])

@@ -50,14 +50,14 @@ class Decoupling(Suite[D]):
         return YES_NO.of(outcome.verdict(QUESTION))
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
-        for variant, part in by_variant(outcomes, self.variants):
-            yield self.measure(f"shown_{variant}", part, QUESTION, unit="1")
+        for variant, of_variant in by_variant(outcomes, self.variants):
+            yield self.measure(f"shown_{variant}", of_variant, QUESTION, unit="1")
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return [
             *(
-                mean_worth(f"shown_{variant}", part, QUESTION, YES_NO, unit="1")
-                for variant, part in by_variant(outcomes, self.variants)
+                mean_worth(f"shown_{variant}", of_variant, QUESTION, YES_NO, unit="1")
+                for variant, of_variant in by_variant(outcomes, self.variants)
             ),
             *variant_scores(("gap",), outcomes, QUESTION, YES_NO, self.variants, unit="1"),
         ]
@@ -87,8 +87,8 @@ class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         by_rule = [
-            mean_worth("shown", part, QUESTION, YES_NO, unit="1", group=group)
-            for group, part in grouped(outcomes)
+            mean_worth("shown", members, QUESTION, YES_NO, unit="1", group=group)
+            for group, members in grouped(outcomes)
             if group != ALL
         ]
         return [*super().score(outcomes), *by_rule]

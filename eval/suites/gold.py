@@ -1,6 +1,6 @@
 """Configs of gold images, whose truth is known: can a judge of another suite be believed?
 
-(No paper.) A judge who knows the usual answer and does not look is found by images of the unusual.
+(No paper.) Images of the unusual expose a judge that knows the usual answer and does not look.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from .scoring import in_groups, mean_value
 from .worths import YES_NO
 
 G = TypeVar("G", bound=GoldRow)
-SAID = {"right": "correct", "swapped": "wrong", "real": "real", "altered": "altered"}
-"""What an image shows, its variant -> what a judge says of it who sees what is there; of any other
-that it is invalid."""
+TRUE_LABELS = {"right": "correct", "swapped": "wrong", "real": "real", "altered": "altered"}
+"""Content of an image, its variant -> label by a judge that sees it; `invalid` for any other."""
 ARRANGEMENT = "arrangement"
 
 
@@ -42,28 +41,28 @@ class GoldSuite(Suite[G]):
     """
 
     items: ClassVar[str]
-    """What is checked, e.g. `pairs`: the judge may be misled on one and not on the next."""
+    """Name of the items that are checked, e.g. `pairs`; a judge may be misled on some of them."""
     misled: ClassVar[Mapping[str, str]]
-    """What an image shows -> what a judge says of it who is misled. It is checked on an item once
-    it has answered about an image of each."""
+    """Content of an image -> label by a misled judge. A judge is checked on an item once it has
+    answered about an image of each."""
     misled_how: ClassVar[str]
-    """What a judge does who is misled, completing `since it ...`."""
-    parts: ClassVar[str]
+    """Behaviour of a misled judge, completing `since it ...`."""
+    breakdown: ClassVar[str]
     """Group of a case by which the check is broken down, e.g. `domain`."""
-    shown_by: ClassVar[tuple[str, ...]]
-    """Groups that the table of a check has lines of."""
+    table_groups: ClassVar[tuple[str, ...]]
+    """Groups that have lines in the table of a check."""
     columns: ClassVar[Mapping[str, str]]
     """Score -> its title in the table of a check, the most important first."""
     captions: ClassVar[Mapping[str, str]] = {}
-    """What images show that people see beside a row when they vote on it -> caption."""
+    """Content of the images that people see beside a row when they vote on it -> caption."""
 
     @abstractmethod
     def sources(self, row: G) -> Sequence[str]:
         """Ids of the rows whose judges it checks."""
 
     @abstractmethod
-    def seen(self, outcome: Outcome) -> str:
-        """What the judge says that the image shows, a value of `SAID` or another; or a failure."""
+    def reading(self, outcome: Outcome) -> str:
+        """The judge's label of the content, a value of `TRUE_LABELS` or another; or a failure."""
 
 
 class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
@@ -92,8 +91,8 @@ class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
     items = "pairs"
     misled = {"swapped": "correct"}
     misled_how = "calls their swapped gold image correct"
-    parts = "domain"
-    shown_by = ("domain",)
+    breakdown = "domain"
+    table_groups = ("domain",)
     columns = {
         "recognized": "right and swapped",
         "swapped_called_correct": "swapped called correct",
@@ -116,7 +115,7 @@ class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
     def sources(self, row: T2ICorrectnessGold) -> Sequence[str]:
         return (row.source_id,)
 
-    def seen(self, outcome: Outcome) -> str:
+    def reading(self, outcome: Outcome) -> str:
         return _arrangement(outcome)
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
@@ -152,8 +151,8 @@ class AlteredWorldsGoldSuite(GoldSuite[AlteredWorldGold]):
     items = "groups"
     misled = {"real": "altered", "altered": "real"}
     misled_how = "takes a gold image of one of their worlds for the other"
-    parts = "discipline"
-    shown_by = ("discipline", "world")
+    breakdown = "discipline"
+    table_groups = ("discipline", "world")
     columns = {
         "recognized": "world told",
         "taken_for_other": "other world",
@@ -176,7 +175,7 @@ class AlteredWorldsGoldSuite(GoldSuite[AlteredWorldGold]):
     def sources(self, row: AlteredWorldGold) -> Sequence[str]:
         return row.source_ids
 
-    def seen(self, outcome: Outcome) -> str:
+    def reading(self, outcome: Outcome) -> str:
         return world_shown(outcome)
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
@@ -187,20 +186,20 @@ def _arrangement(outcome: Outcome) -> str:
     return outcome.label(ARRANGEMENT)
 
 
-def _items(outcomes: Sequence[Outcome], seen: Callable[[Outcome], str]) -> Items:
+def _items(outcomes: Sequence[Outcome], read: Callable[[Outcome], str]) -> Items:
     return {
-        o.case.id: Item((_says(seen, o),), o.case.clusters[0])
+        o.case.id: Item((_says(read, o),), o.case.clusters[0])
         for o in outcomes
-        if o.case.variant in SAID
+        if o.case.variant in TRUE_LABELS
     }
 
 
-def _says(seen: Callable[[Outcome], str], outcome: Outcome, said: str = "") -> float:
-    """1 where the judge says this, or what is there; NaN for a failure."""
-    label = seen(outcome)
+def _says(read: Callable[[Outcome], str], outcome: Outcome, expected: str = "") -> float:
+    """1 where the judge gives the expected label, by default the true one; NaN for a failure."""
+    label = read(outcome)
     if label in FAILURES:
         return math.nan
-    return float(label == (said or SAID.get(outcome.case.variant, INVALID)))
+    return float(label == (expected or TRUE_LABELS.get(outcome.case.variant, INVALID)))
 
 
 def _pair_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
@@ -211,31 +210,33 @@ def _pair_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
         "swapped_called_correct": ("swapped",),
         "controls_recognized": ("missing", "doubled", "above"),
     }
-    for name, shown in layouts.items():
-        part = [o for o in outcomes if o.case.variant in shown]
-        said = "correct" if name == "swapped_called_correct" else ""
-        value = partial(_says, _arrangement, said=said)
-        yield mean_value(name, part, value, _arrangement, group, unit="%")
+    for name, contents in layouts.items():
+        drawn = [o for o in outcomes if o.case.variant in contents]
+        expected = "correct" if name == "swapped_called_correct" else ""
+        value = partial(_says, _arrangement, expected=expected)
+        yield mean_value(name, drawn, value, _arrangement, group, unit="%")
 
 
-def _world_scores(part: list[Outcome], group: str) -> Iterator[Score]:
-    def other(outcome: Outcome) -> float:
+def _world_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
+    def taken_for_other(outcome: Outcome) -> float:
         return _says(world_shown, outcome, AlteredWorldsGoldSuite.misled[outcome.case.variant])
 
     recognized = partial(_says, world_shown)
-    yield mean_value("recognized", part, recognized, world_shown, group, unit="%")
-    yield mean_value("taken_for_other", part, other, world_shown, group, unit="%")
+    yield mean_value("recognized", outcomes, recognized, world_shown, group, unit="%")
+    yield mean_value("taken_for_other", outcomes, taken_for_other, world_shown, group, unit="%")
     about: dict[str, tuple[str, ...]] = {"as_keyed": KEYED, PRESENCE: (PRESENCE,)}
-    for name, asked in (about | {name: (name,) for name in KEYED}).items():
-        value, reason = partial(_as_keyed, asked), partial(failure, asked=asked)
-        yield mean_value(name, part, value, reason, group, unit="%")
-    yield mean_value("yes_bias", part, lean, partial(failure, asked=KEYED), group, ends=(-0.5, 0.5))
+    for name, questions in (about | {name: (name,) for name in KEYED}).items():
+        value, reason = partial(_as_keyed, questions), partial(failure, questions=questions)
+        yield mean_value(name, outcomes, value, reason, group, unit="%")
+    yield mean_value(
+        "yes_bias", outcomes, lean, partial(failure, questions=KEYED), group, ends=(-0.5, 0.5)
+    )
 
 
-def _as_keyed(asked: Sequence[str], outcome: Outcome) -> float:
+def _as_keyed(questions: Sequence[str], outcome: Outcome) -> float:
     """Share of some questions about an image that are answered as keyed; NaN unless all are."""
     right = []
-    for name in asked:
+    for name in questions:
         world = "altered" if name.endswith("_counterfactual") else "real"
         says = YES_NO.of(outcome.verdict(name))
         right.append(says if name == PRESENCE or world == outcome.case.variant else 1 - says)

@@ -31,14 +31,14 @@ from .scoring import (
 )
 from .worths import Worth, values_of
 
-FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", others=(INVALID,))
-ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", others=(INVALID,))
+FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", unscored=(INVALID,))
+ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", unscored=(INVALID,))
 AVERAGED = {
     "mirror": (ORIGINAL, "mirror"),
     "swap": (ORIGINAL, "swap"),
     "probes": (ORIGINAL, *CONTROLS, MIRROR_SWAP),
 }
-"""What is averaged over -> its probes: a control against the original, and the full 2 x 2."""
+"""Ending of a score -> probes that it averages over: the original and a control, or all four."""
 
 
 def expected_homogenization(n: int) -> float:
@@ -103,8 +103,8 @@ class Homogenization(Suite[R]):
         wide = NOTHING
         if members is not None:
             signs = values_of(outcomes, question, worth)
-            (found,) = cluster_interval(signs, members, worth.ends, resamples=2_000)
-            wide = found.interval.scaled(100)
+            (estimate,) = cluster_interval(signs, members, worth.ends, resamples=2_000)
+            wide = estimate.interval.scaled(100)
         index = mean_worth("signed_index", outcomes, question, worth, group=group)
         hom = replace(
             index,
@@ -125,20 +125,20 @@ class Homogenization(Suite[R]):
     def _probed(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         """The signed index averaged over probes: a judge's own bias cancels."""
         ((question, worth),) = self.worths.items()
-        asked = {probe for o in outcomes for name, probe in o.verdicts if name == question}
+        judged = {probe for o in outcomes for name, probe in o.verdicts if name == question}
         for name, probes in AVERAGED.items():
-            if not asked.issuperset(probes):
+            if not judged.issuperset(probes):
                 continue
             columns = np.stack([values_of(outcomes, question, worth, p) for p in probes], axis=1)
-            whole = ~np.isnan(columns).any(axis=1)
-            signs = np.where(whole, columns.mean(axis=1), np.nan)
+            complete = ~np.isnan(columns).any(axis=1)
+            signs = np.where(complete, columns.mean(axis=1), np.nan)
             yield mean_score(
                 f"signed_index_{name}_averaged",
                 signs,
                 outcomes,
                 ends=worth.ends,
                 group=group,
-                excluded={"not_judged_in_all_probes": int((~whole).sum())},
+                excluded={"not_judged_in_all_probes": int((~complete).sum())},
             )
 
 
@@ -172,20 +172,20 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
     ) -> list[Question]:
         # Labels speak of the order of mention, which the variant decides.
         labels = ("first_left", "first_right")
-        asked = Alternative(
+        alternative = Alternative(
             "order",
             Subject(row.first.name, row.first.look, row.first_action),
             Subject(row.second.name, row.second.look, row.second_action),
             labels if case.variant == "plain" else labels[::-1],
             prior="first_left",
         )
-        return [ask_which(asked, case, probe, images)]
+        return [ask_which(alternative, case, probe, images)]
 
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
-        """Those of the base, and what mention order does and what the entities do."""
-        names = ("order_effect", "entity_effect")
+        """Scores of the base class, the effect of mention order and the effect of the entities."""
+        effect_names = ("order_effect", "entity_effect")
         effects = variant_scores(
-            names,
+            effect_names,
             outcomes,
             question="order",
             worth=FIRST,
@@ -196,12 +196,12 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         return [*super().bias_scores(outcomes, group), *effects]
 
     def truth(self, row: T2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
-        names = (row.first.name, row.second.name)
-        first, second = names if case.variant == "plain" else names[::-1]
+        entities = (row.first.name, row.second.name)
+        first, second = entities if case.variant == "plain" else entities[::-1]
         if scene.faults:
             return {"order": INVALID}
-        left = scene.left_to_right()
-        ahead = left.index(first) < left.index(second)
+        order = scene.left_to_right()
+        ahead = order.index(first) < order.index(second)
         return {"order": "first_left" if ahead else "first_right"}
 
 
@@ -223,7 +223,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
     def questions(
         self, row: I2IHomogenization, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        asked = Alternative(
+        alternative = Alternative(
             "actor",
             Subject(row.left.name, row.left.look, row.instruction),
             Subject(row.right.name, row.right.look, row.instruction),
@@ -232,7 +232,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
             statement="{a} does, {b} does not",
             values={"instruction": row.instruction},
         )
-        return [ask_which(asked, case, probe, images)]
+        return [ask_which(alternative, case, probe, images)]
 
     def truth(self, row: I2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
         return {"actor": "left_acts" if scene.pose_of(row.left.name) else "right_acts"}

@@ -1,8 +1,8 @@
 """`t2i_homogenization_multilingual`, `order_beyond_multilingual`: the same entities in several
 languages, some read from the right.
 
-Prompts differ, entities and seeds don't, so what a language does is measured on its images against
-the same in English. The judge is asked in English, with the English names.
+Prompts differ, entities and seeds don't, so the effect of a language is measured on its images
+against the same in English. The judge is asked in English, with the English names.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ OF_FACTS = ("accuracy_aligned", "accuracy_reverse", "delta")
 
 T = TypeVar("T", bound=TranslatedRow)
 Place = tuple[str, str, int]
-"""What images of the same entities in different languages share."""
+"""Cluster, variant and seed number, shared by images of the same entities in all languages."""
 
 
 class TranslatedSuite(Suite[T]):
     """A suite whose rows are those of an English one in several languages."""
 
     english: ClassVar[Suite[Any]]
-    """What asks, knows the truth, and scores a language."""
-    kept: ClassVar[tuple[str, ...]] = ()
-    """Of its groups, those that translations are broken down by as well."""
+    """The English suite, which asks the questions, knows the truth, and scores a language."""
+    source_groups: ClassVar[tuple[str, ...]] = ()
+    """Groups of the English suite that translations are broken down by as well."""
 
     @abstractmethod
     def source(self, row: T) -> Row:
@@ -58,18 +58,18 @@ class TranslatedSuite(Suite[T]):
 
     @abstractmethod
     def share(self, outcome: Outcome) -> float:
-        """How far an image shows the order of mention from left to right, in [0, 1]; NaN where it
-        can't be told."""
+        """Degree to which an image shows the order of mention from left to right, in [0, 1]; NaN if
+        undecided."""
 
     @abstractmethod
-    def part_scores(self, part: Sequence[Outcome], group: str) -> list[Score]:
+    def english_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
         """The English suite's scores of some images."""
 
     def cases(self, row: T, seeds: int) -> Iterator[Case]:
         prompts = {"plain": row.prompt, "swapped": row.swapped_prompt}
         for case in self.english.cases(self.source(row), seeds):
             groups = {"direction": row.direction, "language": row.language}
-            groups |= {name: case.groups[name] for name in self.kept}
+            groups |= {name: case.groups[name] for name in self.source_groups}
             yield replace(case, row=row.id, prompt=prompts[case.variant], groups=groups)
 
     def together(self, row: T) -> str:
@@ -87,36 +87,40 @@ class TranslatedSuite(Suite[T]):
         return self.english.measures(outcomes)
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        found: list[Score] = []
-        for group, part in grouped(outcomes):
-            found += self.part_scores(part, group)
+        scores: list[Score] = []
+        for group, members in grouped(outcomes):
+            scores += self.english_scores(members, group)
             if group == ALL:
-                sides = [[o for o in part if _group(o, "direction") == d] for d in ("rtl", "ltr")]
-                found += self._paired("direction_effect", *sides, group=group)
+                sides = [
+                    [o for o in members if _group(o, "direction") == d] for d in ("rtl", "ltr")
+                ]
+                scores += self._paired("direction_effect", *sides, group=group)
             elif group.startswith("language=") and group != f"language={ENGLISH}":
                 english = [o for o in outcomes if _group(o, "language") == ENGLISH]
-                found += self._paired("language_effect", part, english, group=group)
-        return found
+                scores += self._paired("language_effect", members, english, group=group)
+        return scores
 
     def _paired(
-        self, name: str, ones: Sequence[Outcome], others: Sequence[Outcome], *, group: str
+        self, name: str, outcomes: Sequence[Outcome], reference: Sequence[Outcome], *, group: str
     ) -> Iterator[Score]:
-        """Mean share in some languages less that in others; nothing where one has no images.
+        """Mean share in some languages less that in reference ones; empty if either lacks images.
 
         Images of the same entities, in one order of mention and with one number of seed, are
         compared with each other. The interval is over sets of entities.
         """
-        one, other = self._shares(ones), self._shares(others)
-        both = sorted(one.keys() & other.keys())
-        if not both:
+        shares, reference_shares = self._shares(outcomes), self._shares(reference)
+        places = sorted(shares.keys() & reference_shares.keys())
+        if not places:
             return
-        shown = {_place(outcome): outcome for outcome in ones}
-        values = np.array([_mean(one[place]) - _mean(other[place]) for place in both])
+        by_place = {_place(outcome): outcome for outcome in outcomes}
+        values = np.array(
+            [_mean(shares[place]) - _mean(reference_shares[place]) for place in places]
+        )
         lost = int(np.isnan(values).sum())
         yield mean_score(
             name,
             values,
-            [shown[place] for place in both],
+            [by_place[place] for place in places],
             ends=(-1, 1),
             group=group,
             excluded={"not_valid_in_both": lost} if lost else {},
@@ -124,10 +128,10 @@ class TranslatedSuite(Suite[T]):
 
     def _shares(self, outcomes: Iterable[Outcome]) -> dict[Place, list[float]]:
         """Shares by place, one for each language."""
-        found: dict[Place, list[float]] = {}
+        shares: dict[Place, list[float]] = {}
         for outcome in sorted(outcomes, key=lambda o: o.case.id):
-            found.setdefault(_place(outcome), []).append(self.share(outcome))
-        return found
+            shares.setdefault(_place(outcome), []).append(self.share(outcome))
+        return shares
 
 
 def _group(outcome: Outcome, column: str) -> str:
@@ -139,7 +143,7 @@ def _place(outcome: Outcome) -> Place:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Of those that are there; NaN where none is."""
+    """Mean of the values that are not NaN; NaN without any."""
     valid = [value for value in values if not math.isnan(value)]
     return sum(valid) / len(valid) if valid else math.nan
 
@@ -160,7 +164,7 @@ class T2IHomogenizationMultilingualSuite(TranslatedSuite[T2IHomogenizationMultil
 
     name = "t2i_homogenization_multilingual"
     english = T2IHomogenizationSuite()
-    kept = ("pair_type",)
+    source_groups = ("pair_type",)
     variants = english.variants
     prompts = english.prompts
     worths = english.worths
@@ -199,8 +203,8 @@ class T2IHomogenizationMultilingualSuite(TranslatedSuite[T2IHomogenizationMultil
     def share(self, outcome: Outcome) -> float:
         return LEFT.of(outcome.verdict("order"))
 
-    def part_scores(self, part: Sequence[Outcome], group: str) -> list[Score]:
-        return self.english.bias_scores(part, group)
+    def english_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
+        return self.english.bias_scores(outcomes, group)
 
 
 class OrderBeyondMultilingualSuite(TranslatedSuite[OrderBeyondMultilingual]):
@@ -243,5 +247,5 @@ class OrderBeyondMultilingualSuite(TranslatedSuite[OrderBeyondMultilingual]):
     def share(self, outcome: Outcome) -> float:
         return (1 + tau(outcome)) / 2
 
-    def part_scores(self, part: Sequence[Outcome], group: str) -> list[Score]:
-        return self.english.order_scores(part, group)
+    def english_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
+        return self.english.order_scores(outcomes, group)

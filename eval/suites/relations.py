@@ -31,7 +31,7 @@ from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
 from .worths import Worth
 
 MOST = 30
-"""Relations of one prompt."""
+"""Largest number of relations of one prompt."""
 NAMES = tuple(f"relation_{number}" for number in range(1, MOST + 1))
 """The questions, one for each relation of a prompt."""
 M = TypeVar("M", SpatialMulti, OwnPrompt)
@@ -54,7 +54,7 @@ def _items(outcomes: Sequence[Outcome]) -> Items:
 
 
 class RelationsSuite(Suite[M]):
-    """Which of the stated relations hold, and whether all do."""
+    """Share of the stated relations that hold, and whether all do."""
 
     has_right_images = True
     worths = dict.fromkeys(NAMES, HOLDS)
@@ -76,9 +76,9 @@ class RelationsSuite(Suite[M]):
     }
 
     def claims(self, row: M) -> list[Stated]:
-        """What the row's prompt states, in order."""
-        parts = zip(row.subjects, row.relations, row.references, strict=True)
-        return [Stated(*part) for part in parts]
+        """Relations that the row's prompt states, in order."""
+        triples = zip(row.subjects, row.relations, row.references, strict=True)
+        return [Stated(*triple) for triple in triples]
 
     def cases(self, row: M, seeds: int) -> Iterator[Case]:
         clusters = ("/".join(sorted(set(row.objects))),)
@@ -112,18 +112,18 @@ class RelationsSuite(Suite[M]):
         }
 
 
-def relation_scores(part: Sequence[Outcome], group: str) -> list[Score]:
-    """What images say one by one."""
+def relation_scores(outcomes: Sequence[Outcome], group: str) -> list[Score]:
+    """Scores over single images."""
 
     def mean(name: str, value: Callable[[Outcome], float]) -> Score:
-        values = np.array([value(outcome) for outcome in part], dtype=float)
+        values = np.array([value(outcome) for outcome in outcomes], dtype=float)
         # An image is left out by the first of its questions that can't be judged.
         labels = [
             next(o.label(q) for q in o.case.weights if o.label(q) not in UNCONDITIONAL.values)
-            for o, v in zip(part, values, strict=True)
+            for o, v in zip(outcomes, values, strict=True)
             if math.isnan(v)
         ]
-        return mean_score(name, values, part, group=group, excluded=count_excluded(labels, ()))
+        return mean_score(name, values, outcomes, group=group, excluded=count_excluded(labels, ()))
 
     def decided(outcome: Outcome) -> float:
         share = share_right(outcome)
@@ -133,8 +133,8 @@ def relation_scores(part: Sequence[Outcome], group: str) -> list[Score]:
         mean("relations_right", share_right),
         mean("all_right", all_right),
         mean("decided", decided),
-        *mean_number("measure", part, (), group=group),
-        *mean_number("measure_least", part, (), group=group, join=min),
+        *mean_number("measure", outcomes, (), group=group),
+        *mean_number("measure_least", outcomes, (), group=group, join=min),
     ]
 
 
@@ -178,13 +178,13 @@ class PromptFile:
 
     path: Path
     implied: bool = False
-    """Whether what follows from the stated relations counts too."""
+    """Whether relations that follow from the stated ones count too."""
     read: str = "model"
-    """Whose reading counts: `model` or `rules`."""
+    """Reading that counts: `model` or `rules`."""
 
     @classmethod
     def parse(cls, text: str) -> PromptFile | None:
-        """From `FILE?implied=yes`; None where there is no such file.
+        """From `FILE?implied=yes`; None if there is no such file.
 
         Raises UsageError for an unknown option.
         """
@@ -192,12 +192,12 @@ class PromptFile:
         if not Path(head).is_file():
             return None
         options = Spec.parse(f"prompts:?{query}").options if mark else {}
-        known = {"implied": ("no", "yes"), "read": ("model", "rules")}
+        choices = {"implied": ("no", "yes"), "read": ("model", "rules")}
         for name, value in options.items():
-            if value not in known.get(name, ()):
-                what = " or ".join(f"{n}={'|'.join(v)}" for n, v in known.items())
+            if value not in choices.get(name, ()):
+                usage = " or ".join(f"{n}={'|'.join(v)}" for n, v in choices.items())
                 raise UsageError(
-                    f"{text}: no option {name}={value}: write {what}", code="unknown-option"
+                    f"{text}: no option {name}={value}: write {usage}", code="unknown-option"
                 )
         return cls(Path(head), options.get("implied") == "yes", options.get("read", "model"))
 
@@ -228,26 +228,29 @@ class PromptFile:
             return
         for number, record in enumerate(read_records(self.path), 1):
             try:
-                found = record["by_model"] if self.read == "model" else None
-                stated = record["by_rules"] if found is None else found
-                yield record["prompt"], [StatedRelation.model_validate(one) for one in stated]
+                by_model = record["by_model"] if self.read == "model" else None
+                stated = record["by_rules"] if by_model is None else by_model
+                yield (
+                    record["prompt"],
+                    [StatedRelation.model_validate(relation) for relation in stated],
+                )
             except (KeyError, TypeError, ValueError) as error:
                 reason = " ".join(str(error).split())
                 raise DataError(
-                    f"{self.path}:{number}: not as `author relations` writes it ({reason})",
+                    f"{self.path}:{number}: not in the format of `author relations` ({reason})",
                     code="bad-format",
                 ) from None
 
     def _row(self, text: str, stated: Sequence[StatedRelation]) -> OwnPrompt | None:
         claims = list(
             dict.fromkeys(
-                Stated(one.first, DIRECTIONS[one.relation], one.second)
-                for one in stated
-                if one.first.lower() != one.second.lower()
+                Stated(relation.first, DIRECTIONS[relation.relation], relation.second)
+                for relation in stated
+                if relation.first.lower() != relation.second.lower()
             )
         )
-        more = implied_relations(claims) if self.implied else []
-        claims = [*claims, *more][:MOST]
+        implied = implied_relations(claims) if self.implied else []
+        claims = [*claims, *implied][:MOST]
         if not claims:
             return None
         objects = dict.fromkeys(name for claim in claims for name in (claim.a, claim.b))
@@ -256,7 +259,7 @@ class PromptFile:
             subjects=[claim.a for claim in claims],
             relations=[claim.relation for claim in claims],
             references=[claim.b for claim in claims],
-            implied=len(more),
+            implied=len(implied),
             prompt=text,
             review=[],
             provenance=Provenance(bank=self.path.name, entry="", author="user", calls=[]),
@@ -264,26 +267,26 @@ class PromptFile:
 
 
 def implied_relations(stated: Sequence[Stated]) -> list[Stated]:
-    """What follows from some claims on the same axis, in order; nothing where they contradict.
+    """Claims that follow from some claims on the same axis, in order; empty if they contradict.
 
     >>> implied_relations([Stated("cat", "left_of", "dog"), Stated("owl", "right_of", "dog")])
     [Stated(a='cat', relation='left_of', b='owl')]
     """
-    found: list[Stated] = []
+    implied: list[Stated] = []
     for forward, (axis, first) in AXES.items():
         if not first or axis == "occlusion":
             continue
-        known = {claim.order for claim in stated if claim.axis == axis}
-        reached = set(known)
-        while more := {(a, d) for a, b in reached for c, d in reached if b == c} - reached:
-            reached |= more
+        direct = {claim.order for claim in stated if claim.axis == axis}
+        reached = set(direct)
+        while new := {(a, d) for a, b in reached for c, d in reached if b == c} - reached:
+            reached |= new
         if not any(a == b for a, b in reached):
-            found += [Stated(a, forward, b) for a, b in sorted(reached - known)]
-    return found
+            implied += [Stated(a, forward, b) for a, b in sorted(reached - direct)]
+    return implied
 
 
 def own_prompts(path: Path, implied: bool) -> tuple[str, str, str]:
-    """Suite and data of a file of prompts, and what it holds, in one line.
+    """Suite and data of a file of prompts, and a summary in one line.
 
     Raises DataError for a file of which no prompt states a relation.
     """
@@ -294,6 +297,6 @@ def own_prompts(path: Path, implied: bool) -> tuple[str, str, str]:
     if following := sum(row.implied for row in rows):
         note += f", {following:,} of them implied"
     if silent:
-        shown = json.dumps(silent[0], ensure_ascii=False)
-        note += f"; {len(silent):,} state none and are not drawn, e.g. {shown}"
+        example = json.dumps(silent[0], ensure_ascii=False)
+        note += f"; {len(silent):,} state none and are not drawn, e.g. {example}"
     return OwnPromptsSuite.name, str(source), note

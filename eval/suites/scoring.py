@@ -1,4 +1,4 @@
-"""From values per outcome to scores with intervals, for all suites alike."""
+"""Scores with intervals from values per outcome, for all suites."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MANY = 0.1
 def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
     """All outcomes, and then those of each value of each of their groups, sorted."""
     yield ALL, list(outcomes)
-    parts: dict[tuple[str, str], list[Outcome]] = {}
+    members: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         for column, values in outcome.case.groups.items():
             for value in values.split(BOTH):
-                parts.setdefault((column, value), []).append(outcome)
-    for (column, value), part in sorted(parts.items(), key=lambda item: item[0]):
-        yield f"{column}={value}", part
+                members.setdefault((column, value), []).append(outcome)
+    for (column, value), group_outcomes in sorted(members.items(), key=lambda item: item[0]):
+        yield f"{column}={value}", group_outcomes
 
 
 def in_groups(
     outcomes: Sequence[Outcome], score: Callable[[list[Outcome], str], Iterable[Score]]
 ) -> list[Score]:
     """The scores of all outcomes and of each of their groups."""
-    return [s for group, part in grouped(outcomes) for s in score(part, group)]
+    return [s for group, members in grouped(outcomes) for s in score(members, group)]
 
 
 def mean_score(
@@ -76,8 +76,8 @@ def mean_value(
 ) -> Score:
     """The mean of a value within `ends`; outcomes without one (NaN) are counted by the reason."""
     values = np.array([value(o) for o in outcomes], dtype=float)
-    without = (reason(o) for o, one in zip(outcomes, values, strict=True) if np.isnan(one))
-    excluded = count_excluded(without, ())
+    reasons = (reason(o) for o, number in zip(outcomes, values, strict=True) if np.isnan(number))
+    excluded = count_excluded(reasons, ())
     score = mean_score(name, values, outcomes, ends=ends, unit=unit, group=group, excluded=excluded)
     return replace(score, null=null)
 
@@ -112,19 +112,19 @@ def mean_number(
     group: str = ALL,
     join: Callable[[Sequence[float]], float] = lambda numbers: sum(numbers) / len(numbers),
 ) -> list[Score]:
-    """The mean over images of what a judge measured; empty where it measured nothing.
+    """The mean over images of the numbers that a judge measured; empty if it measured none.
 
-    join: makes one number of those of an image's questions, which are the `weights` of its case
-    where it has any, else `questions`.
+    join: combines the numbers of an image's questions, which are the `weights` of its case if it
+    has any, else `questions`.
     """
     values, left_out = [], []
     for outcome in outcomes:
-        said = [outcome.verdict(question) for question in outcome.case.weights or questions]
-        numbers = [verdict.number for verdict in said if verdict.number is not None]
-        whole = len(numbers) == len(said)
-        values.append(join(numbers) if whole else math.nan)
-        if not whole:
-            left_out.append(next(v.label for v in said if v.number is None))
+        verdicts = [outcome.verdict(question) for question in outcome.case.weights or questions]
+        numbers = [verdict.number for verdict in verdicts if verdict.number is not None]
+        complete = len(numbers) == len(verdicts)
+        values.append(join(numbers) if complete else math.nan)
+        if not complete:
+            left_out.append(next(v.label for v in verdicts if v.number is None))
     measured = np.array(values, dtype=float)
     if np.isnan(measured).all():
         return []
@@ -135,18 +135,20 @@ def mean_number(
 def complete_groups(
     outcomes: Sequence[Outcome], question: str, key: Callable[[Outcome], str]
 ) -> tuple[list[list[Outcome]], int]:
-    """Outcomes by a key, in their order, and how many groups are left out: those with a failure."""
+    """Groups of outcomes without a failure, by a key, and the number of the other groups."""
     groups: dict[str, list[Outcome]] = {}
-    for outcome in sorted(outcomes, key=lambda one: one.case.id):
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.case.id):
         groups.setdefault(key(outcome), []).append(outcome)
-    whole = [
-        part for part in groups.values() if all(o.label(question) not in FAILURES for o in part)
+    complete = [
+        members
+        for members in groups.values()
+        if all(o.label(question) not in FAILURES for o in members)
     ]
-    return whole, len(groups) - len(whole)
+    return complete, len(groups) - len(complete)
 
 
 def variant_scores(
-    names: Sequence[str],
+    score_names: Sequence[str],
     outcomes: Sequence[Outcome],
     question: str,
     worth: Worth,
@@ -156,18 +158,18 @@ def variant_scores(
     unit: str = "%",
     group: str = ALL,
 ) -> list[Score]:
-    """Functions of the mean worths of each of two variants; first less second unless told."""
+    """Functions of the mean worths of each of two variants; by default first less second."""
     labels = [outcome.label(question) for outcome in outcomes]
     values = worth.of_labels(labels)
-    shown = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
+    variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
     n = int((~np.isnan(values)).sum())
     return statistics(
-        names,
-        np.stack([np.where(shown == variant, values, np.nan) for variant in variants], axis=1),
+        score_names,
+        np.stack([np.where(variant_of == variant, values, np.nan) for variant in variants], axis=1),
         cluster_numbers(outcomes),
         ends=worth.ends,
         statistic=statistic,
-        counts=[n] * len(names),
+        counts=[n] * len(score_names),
         unit=unit,
         group=group,
         excluded=count_excluded(labels, worth.values),
@@ -175,7 +177,7 @@ def variant_scores(
 
 
 def statistics(
-    names: Sequence[str],
+    score_names: Sequence[str],
     columns: Array,
     clusters: NDArray[Any],
     *,
@@ -187,7 +189,7 @@ def statistics(
     excluded: Mapping[str, int] | None = None,
     p_value: float = math.nan,
 ) -> list[Score]:
-    """Functions of the means of columns (n, k) with values within `ends`, one score a name.
+    """Functions of the means of columns (n, k) with values within `ends`, one score for each name.
 
     `statistic` maps means of shape (..., k) to values of shape (..., m), m >= the number of names:
     only the first ones are scores. counts: n of each.
@@ -203,14 +205,14 @@ def statistics(
             group=group,
             p_value=p_value,
         )
-        for name, n, estimate in zip(names, counts, estimates, strict=False)
+        for name, n, estimate in zip(score_names, counts, estimates, strict=False)
     ]
 
 
 def valid_score(
     name: str, outcomes: Sequence[Outcome], question: str, worth: Worth, group: str
 ) -> Score:
-    """Share of judged images whose label counts; a failure is no part of a rate."""
+    """Share of judged images whose label counts; failures are excluded."""
     labels = [outcome.label(question) for outcome in outcomes]
     valid = [math.nan if label in FAILURES else float(label in worth.values) for label in labels]
     failed = count_excluded(labels, set(labels) - set(FAILURES))
@@ -218,7 +220,7 @@ def valid_score(
 
 
 def factor_of(unit: str) -> int:
-    """What a share is multiplied by in a unit."""
+    """Factor from a share in [0, 1] to a unit."""
     return 100 if unit == "%" else 1
 
 
@@ -244,10 +246,12 @@ def member_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp] | None:
     clusters = [outcome.case.clusters for outcome in outcomes]
     if set(map(len, clusters)) != {3}:
         return None
-    return np.stack([_numbers([names[place] for names in clusters]) for place in (1, 2)], axis=1)
+    return np.stack(
+        [_numbers([members[place] for members in clusters]) for place in (1, 2)], axis=1
+    )
 
 
-def _numbers(names: Sequence[str]) -> NDArray[np.intp]:
+def _numbers(cluster_names: Sequence[str]) -> NDArray[np.intp]:
     """Shape (n,): the place of each name among all, sorted; numpy sorts texts many times slower."""
-    places = {name: place for place, name in enumerate(sorted(set(names)))}
-    return np.fromiter(map(places.__getitem__, names), np.intp, len(names))
+    places = {name: place for place, name in enumerate(sorted(set(cluster_names)))}
+    return np.fromiter(map(places.__getitem__, cluster_names), np.intp, len(cluster_names))

@@ -31,7 +31,7 @@ from .scoring import (
 from .worths import Worth
 
 QUESTION = "order"
-HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, others=(INVALID,))
+HOLDS = Worth({"holds": 1.0, "opposite": 0.0}, unscored=(INVALID,))
 UNCONDITIONAL = Worth({**HOLDS.values, INVALID: 0.0})
 MEANINGS = {
     "accuracy": "Share of images with the stated relation, of those that were decided; under the "
@@ -48,7 +48,7 @@ CHECKED: Mapping[str, CheckVerdict] = {
     "opposite": "FAIL",
     INVALID: "UNDECIDABLE",
 }
-"""What a label is in SpatialBench-UC."""
+"""Label -> verdict of SpatialBench-UC."""
 FOUR = 4
 """Images of a prompt for which VISOR 1 to 4 are defined."""
 P = TypeVar("P", SpatialUC, SpatialVISOR, Spatial3D)
@@ -70,7 +70,7 @@ class SpatialSuite(Suite[P]):
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
 
     def claim(self, row: P) -> Stated:
-        """What the row's prompt states."""
+        """The relation that the row's prompt states."""
         return Stated(row.object_a, row.relation, row.object_b)
 
     def spatial_cases(
@@ -110,13 +110,13 @@ class SpatialSuite(Suite[P]):
         }
 
 
-def image_scores(part: Sequence[Outcome], group: str) -> list[Score]:
-    """What images say one by one."""
+def image_scores(outcomes: Sequence[Outcome], group: str) -> list[Score]:
+    """Scores over single images."""
     return [
-        mean_worth("accuracy", part, QUESTION, HOLDS, group=group),
-        mean_worth("accuracy_unconditional", part, QUESTION, UNCONDITIONAL, group=group),
-        valid_score("decided", part, QUESTION, HOLDS, group),
-        *mean_number("measure", part, [QUESTION], group=group),
+        mean_worth("accuracy", outcomes, QUESTION, HOLDS, group=group),
+        mean_worth("accuracy_unconditional", outcomes, QUESTION, UNCONDITIONAL, group=group),
+        valid_score("decided", outcomes, QUESTION, HOLDS, group),
+        *mean_number("measure", outcomes, [QUESTION], group=group),
     ]
 
 
@@ -136,7 +136,7 @@ def prompt_score(
 
 
 def visor_scores(outcomes: Sequence[Outcome]) -> list[Score]:
-    """VISOR 1 to 4: prompts of which at least so many of four images hold; else nothing.
+    """VISOR 1 to 4: shares of prompts with at least that many right images of four, else empty.
 
     With four images a prompt their mean is `accuracy_unconditional`.
     """
@@ -181,9 +181,9 @@ class SpatialUCSuite(SpatialSuite[SpatialUC]):
         "best_of_k": "Share of prompts of whose images at least one holds.",
         "all_of_k": "Share of prompts of which all images hold.",
         **{
-            f"pairs_{name}": f"Share of prompts with their counterfactuals that are {what}, by the "
+            f"pairs_{name}": f"Share of prompts with their counterfactuals that are {kind}, by the "
             "best of their images."
-            for name, what in zip(
+            for name, kind in zip(
                 PAIRS,
                 ("both right", "both wrong", "right on one side only", "not decided"),
                 strict=True,

@@ -25,9 +25,9 @@ from .worths import YES_NO
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""
 ACCEPTED = "accept"
-"""What people alone are asked of a plain scene: does the image show it?"""
+"""Question for human annotators only, about a plain scene: does the image show it?"""
 ACCEPTANCE = ("yes", "no", "unsure", "missing")
-"""What they can say; only the first two count, the others are left out and counted."""
+"""Answers to it; the first two count, the others are excluded and counted."""
 QUESTIONS = ("visual_integrity", "assessment", "logic_consistency")
 LEVELS: tuple[str, ...] = get_args(Counterfactual.model_fields["level"].annotation)
 W = TypeVar("W", Counterfactual, CounterfactualDenominalized)
@@ -57,7 +57,7 @@ def gated(scores: ArrayLike, gate: float = GATE) -> NDArray[np.float64]:
 def premise_ratio(l1: ArrayLike, l2: ArrayLike) -> NDArray[np.float64]:
     """PRR = E[S_L2] / sqrt(E[S_L1]) of mean gated scores, any shape; can exceed 1.
 
-    RRR is the same one level up. NaN where the level below scores 0: nothing can be left of it.
+    RRR is the same one level up. NaN where the level below scores 0.
     """
     below = np.asarray(l1, dtype=float)
     root = np.sqrt(np.where(below > 0, below, np.nan))
@@ -128,22 +128,24 @@ def world_scores(
     place = {name: number for number, name in enumerate(variants)}
 
     def statistic(means: Array) -> Array:
-        parts = [means]
+        columns = [means]
         for low, high in ratios.values():
-            parts.append(premise_ratio(means[..., place[low]], means[..., place[high]])[..., None])
+            columns.append(
+                premise_ratio(means[..., place[low]], means[..., place[high]])[..., None]
+            )
         if gap:
-            parts.append(means[..., -1:] - means[..., -2:-1])
-        return np.concatenate(parts, axis=-1)
+            columns.append(means[..., -1:] - means[..., -2:-1])
+        return np.concatenate(columns, axis=-1)
 
     counts = [int((~np.isnan(column)).sum()) for column in lines.T]
-    about: dict[str, Any] = {"ends": (0, 1), "unit": "1", "group": group, "excluded": excluded}
-    names = (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else []))
+    common: dict[str, Any] = {"ends": (0, 1), "unit": "1", "group": group, "excluded": excluded}
+    score_names = (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else []))
     of_all = [*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]]
     plain = table[:, :1]
     passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
     return [
-        *statistics(names, lines, laws, statistic=statistic, counts=of_all, **about),
-        *statistics(("gate_passed",), passed, laws, counts=counts[:1], **about),
+        *statistics(score_names, lines, laws, statistic=statistic, counts=of_all, **common),
+        *statistics(("gate_passed",), passed, laws, counts=counts[:1], **common),
     ]
 
 
@@ -153,8 +155,8 @@ class Worlds(Suite[W]):
     has_right_images = True
     worths = dict.fromkeys(QUESTIONS, YES_NO)
 
-    def asked(self, row: W, variant: str) -> dict[str, EvaluationQuestion]:
-        """What is asked of an image, by name."""
+    def evaluation_questions(self, row: W, variant: str) -> dict[str, EvaluationQuestion]:
+        """Name -> question about an image."""
         return {name: getattr(row, name) for name in QUESTIONS}
 
     def world_cases(
@@ -162,7 +164,10 @@ class Worlds(Suite[W]):
     ) -> Iterator[Case]:
         """The cases of a row's prompts, by variant."""
         for variant, prompt in prompts.items():
-            weights = {name: asked.weight for name, asked in self.asked(row, variant).items()}
+            weights = {
+                name: question.weight
+                for name, question in self.evaluation_questions(row, variant).items()
+            }
             clusters = (row.altered_law, row.group)
             yield from self.seeded(
                 row,
@@ -178,17 +183,17 @@ class Worlds(Suite[W]):
             return []
         prompt = read_prompt(*self.prompts)
         return [
-            ask_yes_no(case, name, prompt, asked.text, images[-1])
-            for name, asked in self.asked(row, case.variant).items()
+            ask_yes_no(case, name, prompt, question.text, images[-1])
+            for name, question in self.evaluation_questions(row, case.variant).items()
         ]
 
     def correctness(self, outcome: Outcome) -> float:
         return image_score(outcome)
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
-        for variant, part in by_variant(outcomes, self.variants):
+        for variant, of_variant in by_variant(outcomes, self.variants):
             name = f"ungated_{variant}"
-            yield frozenset(QUESTIONS), Measure(name, part, image_score, YES_NO, "1")
+            yield frozenset(QUESTIONS), Measure(name, of_variant, image_score, YES_NO, "1")
 
 
 class CounterfactualSuite(Worlds[Counterfactual]):
@@ -197,7 +202,7 @@ class CounterfactualSuite(Worlds[Counterfactual]):
     name = "counterfactual"
     variants = LEVELS
     has_gate = True
-    asked_of_people: ClassVar[Mapping[str, tuple[str, ...]]] = {ACCEPTED: ACCEPTANCE}
+    human_questions: ClassVar[Mapping[str, tuple[str, ...]]] = {ACCEPTED: ACCEPTANCE}
     meanings = {
         "score_L1": "Mean score of the plain scene, 0 to 1.",
         "score_L2": "Mean score of the scene whose altered law and outcome are told; 0 where the "
@@ -227,7 +232,9 @@ class CounterfactualSuite(Worlds[Counterfactual]):
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         ratios = {"prr": ("L1", "L2"), "rrr": ("L2", "L3")}
-        return in_groups(outcomes, lambda part, group: world_scores(part, LEVELS, ratios, group))
+        return in_groups(
+            outcomes, lambda members, group: world_scores(members, LEVELS, ratios, group)
+        )
 
 
 class CounterfactualDenominalizedSuite(Worlds[CounterfactualDenominalized]):
@@ -253,7 +260,7 @@ class CounterfactualDenominalizedSuite(Worlds[CounterfactualDenominalized]):
         statistic=lambda means: premise_ratio(means[..., 0], means[..., 2])[..., None],
     )
 
-    def asked(
+    def evaluation_questions(
         self, row: CounterfactualDenominalized, variant: str
     ) -> dict[str, EvaluationQuestion]:
         prefix = "plain_" if variant == "plain" else ""

@@ -1,4 +1,4 @@
-"""What the labels of a question count."""
+"""Values of the labels of a question in its scores."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..stats.bootstrap import Array
 
 @dataclass(frozen=True)
 class Worth:
-    """What the labels of one question count."""
+    """Values of the labels of one question in its scores."""
 
     values: Mapping[str, float]
     """Label -> value; a label without one is not scored."""
     prior: str = ""
-    """The label that says that the prior holds; empty where none does."""
-    others: tuple[str, ...] = ()
+    """The label that follows the prior; empty if none does."""
+    unscored: tuple[str, ...] = ()
     """Labels that are answers but not scored."""
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import Score
 from ...roundtrips.routes import JOINT
-from ...suites.consistency import AskedOnce, asked_of, forward_scores
+from ...suites.consistency import CriterionAnswers, answers_of, forward_scores
 from .scope import ScoreInputs
 
 CHANCE = "chance:"
@@ -34,13 +34,13 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     if other is None:
         return None
     (own,) = scope.own
-    first, last = asked_of(own.outcomes, "edit_first"), asked_of(other.outcomes, "edit_last")
+    first, last = answers_of(own.outcomes, "edit_first"), answers_of(other.outcomes, "edit_last")
     if not len(first.right) or not _alike(first, last):
         return None
     label = f"forward:{name}"
     return forward_scores(first, last, (label, label))[wanted]
 
 
-def _alike(first: AskedOnce, last: AskedOnce) -> bool:
+def _alike(first: CriterionAnswers, last: CriterionAnswers) -> bool:
     """Whether both were asked the same questions, in the same order."""
     return np.array_equal(first.rows, last.rows) and np.array_equal(first.true, last.true)

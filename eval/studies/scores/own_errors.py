@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...core import Score
 from ...roundtrips.criteria import share_of
 from ...roundtrips.routes import route_of
-from ...suites.consistency import TEN, asked_of
+from ...suites.consistency import TEN, answers_of
 from ...suites.scoring import statistics
 from .scope import ScoreInputs
 
@@ -36,9 +36,9 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     given = scope.rivals.get(next(iter(ends))) if len(ends) == 1 else None
     if given is None:
         return None
-    there = asked_of(given.outcomes, "given")
+    there = answers_of(given.outcomes, "given")
     known = dict(zip(_places(there.rows), (1 - there.right).tolist(), strict=True))
-    back = asked_of(own.outcomes, name)
+    back = answers_of(own.outcomes, name)
     if not len(back.right):
         return None
     wrong = np.array([known.get(place, np.nan) for place in _places(back.rows)]) + 0 * back.right
