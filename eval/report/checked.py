@@ -27,8 +27,8 @@ from .pages import render
 from .plots import inline, risk_plot, stacked_plot
 
 COLORS = ("#1668c7", "#c2410c")
-"""Of the boxes of objects a and b."""
-PARTS = ("PASS", "FAIL", *REASONS)
+"""Colors of the boxes of objects a and b."""
+OUTCOMES = ("PASS", "FAIL", *REASONS)
 
 
 def write_check_report(
@@ -40,17 +40,17 @@ def write_check_report(
 ) -> Path:
     """Writes CSV files, the page, and a folder of verdicts and metrics for each method.
 
-    manifests: where the images lie, as `detect` reads them; overlays: how many images of each
-    method are drawn with their boxes, every verdict and reason in turn. The same inputs give the
+    manifests: files that name the images, as for `detect`; overlays: number of images of each
+    method to draw with their boxes, every verdict and reason in turn. The same inputs give the
     same bytes. Returns the page.
     """
     images = {row.sample_id: Path(row.image) for path in manifests for row in read_manifest(path)}
-    shown: dict[str, list[dict[str, Any]]] = {}
+    drawn_images: dict[str, list[dict[str, Any]]] = {}
     for method in report.methods:
         folder = out / slugify(method.name)
-        write_rows(folder / "verdicts.jsonl", (one.to_row() for one in method.checked))
+        write_rows(folder / "verdicts.jsonl", (image.to_row() for image in method.checked))
         write_json(folder / "metrics.json", method.metrics)
-        shown[method.name] = _overlays(method, folder, images, overlays, progress)
+        drawn_images[method.name] = _overlays(method, folder, images, overlays, progress)
     for name, table in report.tables.items():
         write_whole(out / f"{name}.csv", as_csv(table))
     settings = report.methods[0].metrics["rules"]
@@ -62,7 +62,7 @@ def write_check_report(
         reasons=_reasons(report),
         risks=_risks(report),
         curves=list(report.curves),
-        overlays=shown,
+        overlays=drawn_images,
         rules=yaml.safe_dump(settings, sort_keys=True),
         left_out=report.left_out,
     )
@@ -71,7 +71,7 @@ def write_check_report(
 
 
 def _reasons(report: CheckReport) -> Markup:
-    """What became of each method's images, as shares of all."""
+    """Outcomes of each method's images, as shares of all."""
     rows = []
     for method in report.methods:
         metrics = method.metrics
@@ -81,8 +81,8 @@ def _reasons(report: CheckReport) -> Markup:
             "FAIL": metrics["fail_count"],
             **metrics["undecidable_reasons"],
         }
-        rows.append((method.name, [counts.get(part, 0) / n for part in PARTS]))
-    figure = stacked_plot(rows, [part.replace("_", " ") for part in PARTS])
+        rows.append((method.name, [counts.get(outcome, 0) / n for outcome in OUTCOMES]))
+    figure = stacked_plot(rows, [outcome.replace("_", " ") for outcome in OUTCOMES])
     return inline(figure, "verdicts by reason")
 
 
@@ -95,10 +95,10 @@ def _risks(report: CheckReport) -> list[tuple[str, Markup]]:
     }
     for kind, meaning in kinds.items():
         curves = []
-        for number, (name, told) in enumerate(report.curves.items()):
-            points = [p for p in told["risk_coverage"][kind]["points"] if p["risk"] is not None]
+        for number, (name, analysis) in enumerate(report.curves.items()):
+            points = [p for p in analysis["risk_coverage"][kind]["points"] if p["risk"] is not None]
             columns = (np.array([p[c] for p in points]) for c in ("tau", "coverage", "risk"))
-            curves.append(Curve(name, number, RiskCoverage(*columns), told["labeled"]))
+            curves.append(Curve(name, number, RiskCoverage(*columns), analysis["labeled"]))
         if curves:
             title = f"risk against coverage: {meaning}"
             figures.append((meaning, inline(risk_plot(curves), title)))
@@ -112,62 +112,69 @@ def _overlays(
     most: int,
     progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Draws the chosen images that are there, and says what the page shows of them."""
-    found = []
-    chosen = chosen_images([one for one in method.checked if one.sample.sample_id in images], most)
-    for number, one in enumerate(chosen):
+    """Draws the chosen images that exist, and returns an entry of the page for each."""
+    entries = []
+    chosen = chosen_images(
+        [image for image in method.checked if image.sample.sample_id in images], most
+    )
+    for number, image in enumerate(chosen):
         progress(f"overlays of {method.name}", number, len(chosen))
-        name = one.sample.sample_id
+        name = image.sample.sample_id
         try:
-            drawn = overlay(open_image(images[name]), one)
-        except ImageError:  # the verdict stands, there is only nothing to show
+            drawn = overlay(open_image(images[name]), image)
+        except ImageError:  # the verdict counts without an image to show
             continue
         file = f"overlays/{number:03}-{slugify(name)}.jpg"
         data = BytesIO()
         drawn.save(data, "JPEG", quality=88)
         write_whole(folder / file, data.getvalue())
-        relation = one.sample.relation.replace("_", " ")
-        found.append(
+        relation = image.sample.relation.replace("_", " ")
+        entries.append(
             {
                 "file": f"{folder.name}/{file}",
-                "asked": f"{one.sample.object_a} {relation} {one.sample.object_b}",
-                "verdict": one.verdict,
-                "reason": one.reason or "",
-                "confidence": one.confidence,
+                "asked": f"{image.sample.object_a} {relation} {image.sample.object_b}",
+                "verdict": image.verdict,
+                "reason": image.reason or "",
+                "confidence": image.confidence,
             }
         )
-    return found
+    return entries
 
 
 def chosen_images(checked: Sequence[CheckedImage], most: int) -> list[CheckedImage]:
     """At most `most` images, one of every verdict and reason in turn; always the same."""
     strata: dict[str, list[CheckedImage]] = {}
-    for one in sorted(checked, key=lambda one: one.sample.sample_id):
-        kind = (one.reason or one.verdict).split(":")[0].split(" (")[0]
-        strata.setdefault(kind, []).append(one)
+    for image in sorted(checked, key=lambda image: image.sample.sample_id):
+        kind = (image.reason or image.verdict).split(":")[0].split(" (")[0]
+        strata.setdefault(kind, []).append(image)
     rng = random.Random(0)
-    for part in strata.values():
-        rng.shuffle(part)
+    for members in strata.values():
+        rng.shuffle(members)
     turns = sorted(
-        (place, PARTS.index(kind) if kind in PARTS else len(PARTS), one.sample.sample_id, one)
-        for kind, part in strata.items()
-        for place, one in enumerate(part)
+        (
+            place,
+            OUTCOMES.index(kind) if kind in OUTCOMES else len(OUTCOMES),
+            image.sample.sample_id,
+            image,
+        )
+        for kind, members in strata.items()
+        for place, image in enumerate(members)
     )
-    return [one for *_, one in turns[:most]]
+    return [image for *_, image in turns[:most]]
 
 
-def overlay(image: Image.Image, one: CheckedImage) -> Image.Image:
+def overlay(image: Image.Image, checked: CheckedImage) -> Image.Image:
     """The image with the recorded boxes: those that decide thick, all others of the two thin."""
     drawn = image.convert("RGB").copy()
     pen = ImageDraw.Draw(drawn)
-    objects = (one.sample.object_a, one.sample.object_b)
-    for found in one.sample.detectors.primary.detections:
-        for label, color, best in zip(objects, COLORS, (one.a, one.b), strict=True):
-            if found.names(label):
-                box = tuple(found.box_xyxy)
-                pen.rectangle(box, outline=color, width=4 if found == best else 1)
-                text = f"{label} {found.score:.2f}"
-                place = (found.box_xyxy.x1 + 4, max(0.0, found.box_xyxy.y1 + 2))
+    objects = (checked.sample.object_a, checked.sample.object_b)
+    for detection in checked.sample.detectors.primary.detections:
+        for label, color, best in zip(objects, COLORS, (checked.a, checked.b), strict=True):
+            if detection.names(label):
+                box = tuple(detection.box_xyxy)
+                pen.rectangle(box, outline=color, width=4 if detection == best else 1)
+                text = f"{label} {detection.score:.2f}"
+                place = (detection.box_xyxy.x1 + 4, max(0.0, detection.box_xyxy.y1 + 2))
                 pen.rectangle(pen.textbbox(place, text), fill="white")
                 pen.text(place, text, fill=color)
     return drawn

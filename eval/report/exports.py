@@ -1,6 +1,6 @@
-"""The same results in the forms of others: an inspect-ai log, the Hub's results of a model.
+"""Results in the formats of other tools: an inspect-ai log, the Hub's results of a model.
 
-Neither has a place for everything: what has none stands in their free fields (`metadata`, `notes`).
+Neither has a field for everything: the rest is in their free fields (`metadata`, `notes`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..store.verdicts import Answered
 from .gallery import answers_by_case
 
 FRAMEWORK = "counterprior"
-"""As the release's `eval.yaml` names it."""
+"""Name of the framework in the release's `eval.yaml`."""
 FOLDER = "export"
 ATTACHED = 32
 """Digits of the name of something attached to a sample, in inspect's logs."""
@@ -37,7 +37,7 @@ REPORT = "report.json"
 
 
 class Dataset(NamedTuple):
-    """Where the benchmark stands on the Hub."""
+    """Location of the benchmark on the Hub."""
 
     id: str
     """NAMESPACE/NAME."""
@@ -48,14 +48,14 @@ class Dataset(NamedTuple):
 def check_forms(forms: Sequence[str], dataset: str) -> Dataset | None:
     """The dataset of ``NAMESPACE/NAME@vX.Y.Z``, or with a commit instead; None for an empty text.
 
-    Raises UsageError for another text, an unknown form, or one that lacks what it needs. A branch
-    is refused: what it means changes, and with it what the number was measured on.
+    Raises UsageError for another text, an unknown form, or a form without its dataset. A branch is
+    refused: it moves, and with it the rows that a number was measured on.
 
     >>> check_forms(["hub"], "counterprior/counterprior@v1.0.0")
     Dataset(id='counterprior/counterprior', revision='v1.0.0')
     """
-    found = re.fullmatch(r"([\w.-]+/[\w.-]+)@(v\d+\.\d+\.\d+|[0-9a-f]{40})", dataset)
-    if dataset and found is None:
+    match = re.fullmatch(r"([\w.-]+/[\w.-]+)@(v\d+\.\d+\.\d+|[0-9a-f]{40})", dataset)
+    if dataset and match is None:
         raise UsageError(
             f"--dataset {dataset!r}: write NAMESPACE/NAME@vX.Y.Z, the release's tag, or "
             f"NAMESPACE/NAME@COMMIT with its 40 digits",
@@ -66,12 +66,12 @@ def check_forms(forms: Sequence[str], dataset: str) -> Dataset | None:
             raise UsageError(
                 f"--export {form!r}: choose from {', '.join(FORMS)}", code="unknown-name"
             )
-    if "hub" in forms and found is None:
+    if "hub" in forms and match is None:
         raise UsageError(
-            "--export hub: say with --dataset NAMESPACE/NAME@vX.Y.Z which benchmark",
+            "--export hub: name the benchmark with --dataset NAMESPACE/NAME@vX.Y.Z",
             code="missing-option",
         )
-    return Dataset(*found.groups()) if found else None
+    return Dataset(*match.groups()) if match else None
 
 
 def export(
@@ -92,36 +92,36 @@ def export(
 def results_by_model(site: Path, model_id: str = "") -> dict[str, dict[str, str]]:
     """The files of the form `hub` in a written site, by model, then by path in its repository.
 
-    model_id: whose results they are; where empty, the generators' identities say it. Raises
-    UsageError where they don't, and where two runs of a model would write one file.
+    model_id: the model that the results belong to; if empty, that of the generators' identities.
+    Raises UsageError if these name none, and where two runs of a model would write one file.
     """
     report = json.loads((site / REPORT).read_text("utf-8"))
     generators = {result["folder"]: result["run"]["generator"] for result in report["results"]}
     if model_id and len({json.dumps(g, sort_keys=True) for g in generators.values()}) > 1:
         raise UsageError(
-            f"--model-id {model_id}: the runs are of several generators; report each",
+            f"--model-id {model_id}: the runs are of several generators: report each alone",
             code="conflicting-options",
         )
-    found: dict[str, dict[str, str]] = {}
+    by_model: dict[str, dict[str, str]] = {}
     for name, identity in generators.items():
         folder = site / FOLDER / "hub" / slugify(name)
         files = sorted(folder.glob(".eval_results/*.yaml"))
         model = model_id or model_of(identity)
         if files and not model:
             raise UsageError(
-                f"{name}: {describe(identity)} names no model on the Hub: say with --model-id "
-                f"NAMESPACE/NAME whose results these are",
+                f"{name}: {describe(identity)} names no model on the Hub: name it with "
+                f"--model-id NAMESPACE/NAME",
                 code="missing-option",
             )
         for file in files:
             path = file.relative_to(folder).as_posix()
-            if path in found.setdefault(model, {}):
+            if path in by_model.setdefault(model, {}):
                 raise UsageError(
                     f"{name}: two runs of {model} have results in {path}: report one",
                     code="duplicate-id",
                 )
-            found[model][path] = file.read_text("utf-8")
-    return found
+            by_model[model][path] = file.read_text("utf-8")
+    return by_model
 
 
 def model_of(identity: Mapping[str, str]) -> str:
@@ -132,8 +132,10 @@ def model_of(identity: Mapping[str, str]) -> str:
     """
     for prefix in ("", "inner_"):
         model, commit = (identity.get(prefix + name, "") for name in ("model", "revision"))
-        known = re.fullmatch(r"[\w.-]+/[\w.-]+", model) and re.fullmatch("[0-9a-f]{40}", commit)
-        if known and not model.startswith("."):
+        is_repository = re.fullmatch(r"[\w.-]+/[\w.-]+", model) and re.fullmatch(
+            "[0-9a-f]{40}", commit
+        )
+        if is_repository and not model.startswith("."):
             return model
     return ""
 
@@ -144,15 +146,17 @@ def inspect_log(
     dataset: Dataset | None,
     thumbnails: Mapping[str, Path],
 ) -> dict[str, str]:
-    """A log (version 2) that `inspect view` opens: one sample an image, one score a question.
+    """A log (version 2) for `inspect view`: a sample for each image, a score for each question.
 
     A label is a score's value; without one the value is the reason (`unparsed`, `missing`, ...).
     The images are there as their thumbnails. The fields stand in the order of inspect's own logs:
     its viewer reads the head of a log without the rest.
     """
     result, header = judged.result, run.run.header
-    told = json.dumps([header.__dict__, dict(judged.log.identity)], sort_keys=True, default=dict)
-    identity = hashlib.sha256(told.encode()).hexdigest()[:22]
+    described = json.dumps(
+        [header.__dict__, dict(judged.log.identity)], sort_keys=True, default=dict
+    )
+    identity = hashlib.sha256(described.encode()).hexdigest()[:22]
     when = _judged_at(judged).isoformat()
     log = {
         "version": 2,
@@ -180,20 +184,20 @@ def inspect_log(
         "stats": {"started_at": when, "completed_at": when},
         "samples": _samples(run, judged),
     }
-    shown = Scrubber([run.run.root]).value(without_nan(log))
-    for sample in shown["samples"]:  # only now: there is nothing to hide in an image's bytes
+    scrubbed = Scrubber([run.run.root]).value(without_nan(log))
+    for sample in scrubbed["samples"]:  # only now: there is nothing to hide in an image's bytes
         sample["attachments"] = {
             digest[:ATTACHED]: _data_uri(thumbnails[digest])
             for digest in sample.pop("images")
             if digest in thumbnails
         }
-        _show_images(sample, shown["eval"]["model"])
+        _show_images(sample, scrubbed["eval"]["model"])
     # Half an emoji in an answer is no JSON for strict readers.
-    text = re.sub("[\ud800-\udfff]", "\ufffd", json.dumps(shown, indent=1, ensure_ascii=False))
+    text = re.sub("[\ud800-\udfff]", "\ufffd", json.dumps(scrubbed, indent=1, ensure_ascii=False))
     # A log viewer finds logs by this form of their names: time_task_id.
     name = f"{run.slug}-{_slug_of(judged)}"
-    parts = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
-    return {"_".join(part.replace("_", "-") for part in parts) + ".json": text + "\n"}
+    fields = (f"{_judged_at(judged):%Y-%m-%dT%H-%M-%S}", run.suite.name, name)
+    return {"_".join(field.replace("_", "-") for field in fields) + ".json": text + "\n"}
 
 
 def _show_images(sample: dict[str, Any], model: str) -> None:
@@ -208,11 +212,11 @@ def _show_images(sample: dict[str, Any], model: str) -> None:
         else []
         for digest in digests
     )
-    asked = {"role": "user", "content": [{"type": "text", "text": sample["input"]}, *source]}
-    made = {"role": "assistant", "source": "generate", "model": model}
-    sample["input"] = [asked]
-    sample["messages"] = [asked, {**made, "content": image}]
-    named = {**made, "content": f"image {sample['metadata']['image_sha256']}"}
+    prompt = {"role": "user", "content": [{"type": "text", "text": sample["input"]}, *source]}
+    response = {"role": "assistant", "source": "generate", "model": model}
+    sample["input"] = [prompt]
+    sample["messages"] = [prompt, {**response, "content": image}]
+    named = {**response, "content": f"image {sample['metadata']['image_sha256']}"}
     choices = [{"message": named, "stop_reason": "stop"}] if image else []
     sample["output"] = {"model": model, "choices": choices}
 
@@ -229,8 +233,8 @@ def hub_results(
 ) -> dict[str, str]:
     """The headline score as an entry of a model repository's `.eval_results/`.
 
-    Nothing where the headline score is undefined: the form has no place for that. Written by
-    huggingface_hub's own form, so what the Hub reads is what stands here.
+    Empty if the headline score is undefined, which the format can't express. Serialized by
+    huggingface_hub itself, so that the Hub can read it.
     """
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
@@ -254,7 +258,7 @@ def hub_results(
 
 
 def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> Iterator[str]:
-    """What the number means, in how many items, how sure, without what, on which rows, by whom."""
+    """Notes on a score, one each: meaning, interval, n, exclusions, rows, judge."""
     header = run.run.header
     yield f"{score.name} {'in %' if score.unit == '%' else 'from 0 to 1'}, {better} is better"
     yield f"95 % interval {interval_text(score.interval, score.unit)}"
@@ -281,9 +285,9 @@ def _slug_of(judged: JudgedRun) -> str:
     """A judge as part of a file's name; one that is named by its path keeps the last part of it,
     and a digest tells it from others of that name."""
     name = judged.result.judge
-    if (shown := Scrubber().text(name)) == name:
+    if (scrubbed := Scrubber().text(name)) == name:
         return slugify(name)
-    return f"{slugify(shown)}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+    return f"{slugify(scrubbed)}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def _judged_at(judged: JudgedRun) -> datetime:
@@ -322,13 +326,13 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
     answers = answers_by_case(judged.log.present(run.present))
     samples = []
     for case in run.run.cases():
-        made = images.get(case.id)
+        image = images.get(case.id)
         scores = {_name_of(a): _score(a.verdict) for a in answers.get(case.id, [])}
-        if made is not None and made.status != "made":
+        if image is not None and image.status != "made":
             failed = {"failure": True}
-            why = {"explanation": made.message, "metadata": failed}
-            scores = {"image": {"value": made.status, "answer": made.status, **why}}
-        digests = made.sha256 if made else "", Path(case.source).stem
+            why = {"explanation": image.message, "metadata": failed}
+            scores = {"image": {"value": image.status, "answer": image.status, **why}}
+        digests = image.sha256 if image else "", Path(case.source).stem
         samples.append(
             {
                 "id": case.id,
@@ -341,7 +345,7 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
                     "variant": case.variant,
                     "seed": case.seed,
                     "groups": dict(case.groups),
-                    "image": made.status if made else "not generated",
+                    "image": image.status if image else "not generated",
                     "image_sha256": digests[0],
                     "source_sha256": digests[1],
                 },
@@ -351,7 +355,7 @@ def _samples(run: RunContents, judged: JudgedRun) -> list[dict[str, Any]]:
 
 
 def _name_of(answered: Answered) -> str:
-    """The question, with what else it was about: `order (mirror, frame 3)`."""
+    """The question with its probe and frame: `order (mirror, frame 3)`."""
     about = [] if answered.probe == ORIGINAL else [answered.probe]
     about += [] if answered.frame is None else [f"frame {answered.frame}"]
     return f"{answered.question} ({', '.join(about)})" if about else answered.question
@@ -361,5 +365,5 @@ def _score(verdict: Verdict) -> dict[str, Any]:
     about: dict[str, Any] = {"failure": verdict.failed}
     if verdict.probabilities is not None:
         about["probabilities"] = dict(verdict.probabilities)
-    said = {"answer": verdict.label, "explanation": verdict.raw}
-    return {"value": verdict.label, **said, "metadata": about}
+    answer = {"answer": verdict.label, "explanation": verdict.raw}
+    return {"value": verdict.label, **answer, "metadata": about}

@@ -1,9 +1,9 @@
-"""Every image of a run with its prompt and all that the judges said, and what to filter by.
+"""Every image of a run with its prompt, the judges' answers, and filters.
 
 Thumbnails are files named by the image's hash, not data URIs in the page: the browser loads those
 in view only, so 1,700 rows in both orders stay a page of 3 MB that opens at once; runs share them;
-and a report that is written again makes no thumbnail twice. Whole images stand beside them, encoded
-anew so that nothing but pixels leaves, where there are few or they are asked for.
+and a report that is written again makes no thumbnail twice. Full-size images are
+added if there are few, or on request, encoded anew so that only pixels are published.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ THUMBNAILS = "thumbnails"
 WHOLE = "images"
 """Folder of the images at their full size; files are named as their thumbnails."""
 FEW_IMAGES = 2_000
-"""Images of a report up to which they are there at full size without being asked for: some 100 ms
-and 150 kB each at a megapixel."""
+"""Largest number of images that a report includes at full size by default: some 100 ms and 150 kB
+each at a megapixel."""
 LONGEST_SIDE = 256
-"""Of a thumbnail, pixels."""
+"""Longest side of a thumbnail, pixels."""
 QUALITY, WHOLE_QUALITY = 60, 90
 """WebP's, 0 to 100: some 5 kB a thumbnail."""
 METHOD = 2
@@ -52,7 +52,7 @@ FILTERS = {
     "invalid": "invalid",
     "failure": "no answer or no image",
 }
-"""Flag of an image -> what the page calls it."""
+"""Flag of an image -> its name on the page."""
 
 
 def gallery(
@@ -61,28 +61,35 @@ def gallery(
     clips: Mapping[str, str],
     full_size: bool = False,
 ) -> dict[str, Any]:
-    """What the gallery's page holds, in JSON: judges, filters with their counts, images.
+    """Returns the gallery's data as JSON values: judges, filters with their counts, images.
 
     thumbnails: SHA-256 of an image -> file in the site; clips: that of a clip -> file; full_size:
-    whether images stand beside their thumbnails.
+    whether images are included at full size.
     """
-    made = contents.run.images()
+    results = contents.run.images()
     answers = [answers_by_case(judged.log.present(contents.present)) for judged in contents.judged]
     images: list[dict[str, Any]] = []
     keys: dict[tuple[tuple[str, str], ...], int] = {}
     for case in contents.run.cases():
-        image, said = made.get(case.id), [part.get(case.id, []) for part in answers]
+        image, by_judge = (
+            results.get(case.id),
+            [judge_answers.get(case.id, []) for judge_answers in answers],
+        )
         clip = clips.get(image.sha256, "") if image else ""
-        shown = _image(case, image, said, thumbnails)
-        shown["answers"] = [[_answer(answered, keys) for answered in part] for part in said]
-        images.append(shown | ({"clip": clip} if clip else {}))
+        entry = _image(case, image, by_judge, thumbnails)
+        entry["answers"] = [
+            [_answer(answered, keys) for answered in judge_answers] for judge_answers in by_judge
+        ]
+        images.append(entry | ({"clip": clip} if clip else {}))
     groups = {
         f"{name}: {value}"
         for image in images
         for name, values in image["groups"].items()
         for value in values
     }
-    labels = {a["label"] for image in images for part in image["answers"] for a in part}
+    labels = {
+        a["label"] for image in images for judge_answers in image["answers"] for a in judge_answers
+    }
     return {
         "judges": [judged.result.judge for judged in contents.judged],
         "keys": [dict(pairs) for pairs in keys],
@@ -98,81 +105,81 @@ def gallery(
     }
 
 
-def flags(answers: Sequence[Sequence[Answered]], made: bool) -> list[str]:
-    """Which of `FILTERS` an image is found by, from every judge's answers about it.
+def flags(answers: Sequence[Sequence[Answered]], exists: bool) -> list[str]:
+    """Keys of the `FILTERS` that match an image, from every judge's answers about it.
 
     Two judges disagree where their labels of one question differ and neither is a failure. Without
     any answer it is a failure too: it was not judged.
     """
-    found = set()
-    said: dict[tuple[str, int | None], set[str]] = {}
-    if not made or not any(answers):
-        found.add("failure")
-    for part in answers:
-        original = {(a.question, a.frame): a.verdict for a in part if a.probe == ORIGINAL}
-        for a in part:
+    raised = set()
+    labels_by_question: dict[tuple[str, int | None], set[str]] = {}
+    if not exists or not any(answers):
+        raised.add("failure")
+    for judge_answers in answers:
+        original = {(a.question, a.frame): a.verdict for a in judge_answers if a.probe == ORIGINAL}
+        for a in judge_answers:
             plain = original.get((a.question, a.frame))
             if a.verdict.failed:
-                found.add("failure")
+                raised.add("failure")
             elif a.probe == ORIGINAL:
-                said.setdefault((a.question, a.frame), set()).add(a.verdict.label)
+                labels_by_question.setdefault((a.question, a.frame), set()).add(a.verdict.label)
                 if a.verdict.label == INVALID:
-                    found.add("invalid")
+                    raised.add("invalid")
             elif plain and not plain.failed and plain.label != a.verdict.label:
-                found.add("flipped")
-    if any(len(labels) > 1 for labels in said.values()):
-        found.add("disagreement")
-    return [flag for flag in FILTERS if flag in found]
+                raised.add("flipped")
+    if any(len(labels) > 1 for labels in labels_by_question.values()):
+        raised.add("disagreement")
+    return [flag for flag in FILTERS if flag in raised]
 
 
 def answers_by_case(answers: Sequence[Answered]) -> dict[str, list[Answered]]:
     """Case -> the answers about its present image, in the order asked."""
-    found: dict[str, list[Answered]] = {}
+    by_case: dict[str, list[Answered]] = {}
     for answered in answers:
-        found.setdefault(answered.case, []).append(answered)
-    return found
+        by_case.setdefault(answered.case, []).append(answered)
+    return by_case
 
 
 def make_thumbnails(
     runs: Sequence[RunContents], site: Path, progress: Progress, full_size: bool = False
 ) -> dict[str, str]:
-    """The thumbnail of every image and source that can be read, made where it isn't there.
+    """The thumbnail of every image and source that can be read, made if missing.
 
-    Returns SHA-256 of the image -> path in the site. One that can't be read has none. Many are made
-    by a process for each core; a site whose writing was killed keeps those that it has. full_size:
-    whether the image itself is made too.
+    Returns SHA-256 of the image -> path in the site, without images that can't be read. Many are
+    made by a process for each core; thumbnails of an interrupted report are reused. full_size:
+    whether the image itself is written too.
     """
     wanted = _images_of(runs)
-    folder, whole = site / THUMBNAILS, site / WHOLE
-    names = {digest: f"{digest[:24]}.webp" for digest in sorted(wanted)}
+    folder, full_folder = site / THUMBNAILS, site / WHOLE
+    file_names = {digest: f"{digest[:24]}.webp" for digest in sorted(wanted)}
     there = _files(folder)
-    ready = there & _files(whole) if full_size else there
+    ready = there & _files(full_folder) if full_size else there
     missing = [
-        (wanted[digest], folder / name, whole / name if full_size else None)
-        for digest, name in names.items()
+        (wanted[digest], folder / name, full_folder / name if full_size else None)
+        for digest, name in file_names.items()
         if name not in ready
     ]
     there &= ready
     workers = available_cpus() if len(missing) >= ENOUGH_FOR_WORKERS else 1
     done = len(wanted) - len(missing)
     progress("thumbnails", done, len(wanted))
-    with closing(_make_missing(missing, workers)) as made:
-        for number, (target, is_made) in enumerate(made, done + 1):
+    with closing(_make_missing(missing, workers)) as finished:
+        for number, (target, is_made) in enumerate(finished, done + 1):
             progress("thumbnails", number, len(wanted))
             if is_made:
                 there.add(target.name)
-    return {digest: f"{THUMBNAILS}/{name}" for digest, name in names.items() if name in there}
+    return {digest: f"{THUMBNAILS}/{name}" for digest, name in file_names.items() if name in there}
 
 
 def _images_of(runs: Sequence[RunContents]) -> dict[str, Path]:
     """SHA-256 of every image and source of the runs that is still the recorded one -> its file."""
-    found = {
+    files = {
         image.sha256: run.run.image_path(image)
         for run, recorded in ((run, run.run.replacement()) for run in runs)
         for image in run.run.images().values()
         if image.status == "made" and not image.is_text and recorded.may_show(image)
     }
-    return found | {
+    return files | {
         Path(case.source).stem: run.run.root / case.source
         for run in runs
         for case in run.run.cases()
@@ -190,7 +197,7 @@ Thumbnail = tuple[Path, Path, Path | None]
 
 @dataclass(frozen=True)
 class MakeThumbnails:
-    """The task of workers that make thumbnails, and what each does."""
+    """The task of workers that make thumbnails."""
 
     bundle: int = 16
 
@@ -199,11 +206,11 @@ class MakeThumbnails:
 
     def do(self, work: Sequence[Numbered[Thumbnail]]) -> Iterator[Numbered[bool]]:
         """Whether each could be made."""
-        for number, (path, target, whole) in work:
+        for number, (path, target, full_size) in work:
             try:
                 image = still_of(path)
-                if whole is not None:
-                    write_whole(whole, as_webp(image, WHOLE_QUALITY))
+                if full_size is not None:
+                    write_whole(full_size, as_webp(image, WHOLE_QUALITY))
                 write_whole(target, thumbnail(image))
             except ImageError:
                 yield number, False
@@ -226,8 +233,8 @@ def _make_missing(
         for number, is_made in task.do(list(enumerate(missing))):
             yield missing[number][1], is_made
         return
-    with closing(farm(task, missing, Scale(workers))) as found:
-        for (_, target, _), is_made in found:
+    with closing(farm(task, missing, Scale(workers))) as finished:
+        for (_, target, _), is_made in finished:
             yield target, is_made
 
 
@@ -249,11 +256,11 @@ def as_webp(image: Image.Image, quality: int) -> bytes:
 
 def _image(
     case: Case,
-    made: CaseResult | None,
+    result: CaseResult | None,
     answers: Sequence[Sequence[Answered]],
     thumbnails: Mapping[str, str],
 ) -> dict[str, Any]:
-    status = made.status if made else "not generated"
+    status = result.status if result else "not generated"
     return {
         "id": case.id,
         "item": f"{case.row}, seed {case.seed}",
@@ -262,7 +269,7 @@ def _image(
         "seed": case.seed,
         "groups": {name: values.split(BOTH) for name, values in case.groups.items()},
         "status": status,
-        "thumbnail": thumbnails.get(made.sha256, "") if made else "",
+        "thumbnail": thumbnails.get(result.sha256, "") if result else "",
         "edit": bool(case.source),
         "source": thumbnails.get(Path(case.source).stem, ""),
         "flags": flags(answers, status == "made"),
@@ -270,7 +277,7 @@ def _image(
 
 
 def _answer(answered: Answered, keys: dict[tuple[tuple[str, str], ...], int]) -> dict[str, Any]:
-    """What was said; keys: which answers were allowed, as they had to be written -> its number."""
+    """An answer as JSON values. keys: allowed answers as written, with their labels -> number."""
     verdict = answered.verdict
     allowed = tuple(answered.answers.items())
     cut = "…" if len(verdict.raw) > LONGEST_ANSWER else ""

@@ -28,9 +28,9 @@ class OverviewLine:
 
     name: str
     about: str
-    """The generator in a few words."""
+    """Short description of the generator."""
     cells: Sequence[Sequence[Ranked]]
-    """For each leaderboard; several where judges are mixed, none where it did not run."""
+    """For each leaderboard; several where judges are mixed, empty where it did not run."""
 
 
 def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list[OverviewLine]:
@@ -38,10 +38,10 @@ def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list
     ranked = [rank_all(board) for board in boards]
     lines = []
     for name, of_suites in _generators(runs).items():
-        names = {suite: run.name for suite, run in of_suites.items()}
+        run_names = {suite: run.name for suite, run in of_suites.items()}
         cells = [
-            [one for one in part if names.get(board.suite) == one.standing.judged.name]
-            for board, part in zip(boards, ranked, strict=True)
+            [entry for entry in entries if run_names.get(board.suite) == entry.standing.judged.name]
+            for board, entries in zip(boards, ranked, strict=True)
         ]
         about = describe(next(iter(of_suites.values())).run.header.generator)
         lines.append(OverviewLine(name, about, cells))
@@ -51,7 +51,7 @@ def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list
 def rank_all(board: Leaderboard) -> list[Ranked]:
     """The standings of a leaderboard with their strips."""
     axis = ValueAxis.of([standing.score for standing in board.standings])
-    return [Ranked(one, _strip(one, axis)) for one in board.standings]
+    return [Ranked(standing, _strip(standing, axis)) for standing in board.standings]
 
 
 def _strip(standing: Standing, axis: ValueAxis) -> Markup:
@@ -59,29 +59,29 @@ def _strip(standing: Standing, axis: ValueAxis) -> Markup:
 
 
 def _mean_rank(line: OverviewLine) -> tuple[float, str]:
-    ranks = [one.standing.best for cell in line.cells for one in cell if one.standing.best]
+    ranks = [entry.standing.best for cell in line.cells for entry in cell if entry.standing.best]
     return (sum(ranks) / len(ranks) if ranks else float(len(line.cells) + 1e6), line.name)
 
 
 def _generators(runs: Sequence[RunContents]) -> dict[str, Mapping[str, RunContents]]:
     """Name -> suite -> its run. Runs of two suites are of one generator where their generators have
-    one identity, or one name in one study: elsewhere a folder's name says nothing."""
-    found: dict[str, dict[str, RunContents]] = {}
+    one identity, or one name in one study: otherwise a folder's name identifies nothing."""
+    by_name: dict[str, dict[str, RunContents]] = {}
     for run in runs:
         last = run.name.rpartition("/")[2]
-        made = dict(run.run.header.generator)
-        for name, others in found.items():
+        identity = dict(run.run.header.generator)
+        for name, members in by_name.items():
             alike = any(
-                dict(other.run.header.generator) == made
-                or (name == last and _study(other) == _study(run) is not None)
-                for other in others.values()
+                dict(member.run.header.generator) == identity
+                or (name == last and _study(member) == _study(run) is not None)
+                for member in members.values()
             )
-            if run.suite.name not in others and alike:
-                others[run.suite.name] = run
+            if run.suite.name not in members and alike:
+                members[run.suite.name] = run
                 break
         else:
-            found[run.name if last in found else last] = {run.suite.name: run}
-    return {name: of_suites for name, of_suites in found.items()}
+            by_name[run.name if last in by_name else last] = {run.suite.name: run}
+    return {name: of_suites for name, of_suites in by_name.items()}
 
 
 def _study(run: RunContents) -> Path | None:

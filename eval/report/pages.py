@@ -1,4 +1,4 @@
-"""The pages of a report, from what it is made of to HTML."""
+"""The HTML pages of a report, from its contents."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def render_pages(
     boards: Sequence[Leaderboard],
     galleries: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, str]:
-    """Every page by file name; galleries: slug of a run -> what `gallery.gallery` made of it."""
+    """Every page by file name; galleries: slug of a run -> its data by `gallery.gallery`."""
     suites: dict[str, list[RunContents]] = {}
     for run in sorted(runs, key=lambda run: run.suite.name):
         suites.setdefault(run.suite.name, []).append(run)
     identities = {j.result.judge: j.result.card.identity for run in runs for j in run.judged}
-    known = {describe(identity): name for name, identity in identities.items()}
+    by_description = {describe(identity): name for name, identity in identities.items()}
     short = short_judges(identities)
-    # A leaderboard names its judge by what all of its runs call it.
-    short |= {told: short[name] for told, name in known.items()}
+    # A leaderboard names its judge by the description that all of its runs share.
+    short |= {description: short[name] for description, name in by_description.items()}
     site = {"title": title, "suites": list(suites), "runs": runs, "short": short}
     views: list[dict[str, Any]] = [{"board": board, "ranked": rank_all(board)} for board in boards]
     lines = overview(runs, boards)
@@ -80,7 +80,7 @@ def render_pages(
             behavior=_behavior(judges),
             risk=inline(risk_plot(curves), f"{suite}: risk against coverage") if curves else None,
             curves=curves,
-            asked=_asked(members),
+            asked=_prompt_texts(members),
         )
     for run in runs:
         pages[f"gallery-{run.slug}.html"] = render(
@@ -128,17 +128,17 @@ def render(template: str, **values: Any) -> str:
 
 
 def _asset(name: str) -> Markup:
-    """A file of ours that is put into pages as it is."""
+    """A file of this package that goes into pages unchanged."""
     return Markup(resources.files(__package__).joinpath("templates", name).read_text("utf-8"))
 
 
 def _hash(script: str) -> str:
-    """As a Content-Security-Policy names a script."""
+    """Hash of a script, as in a Content-Security-Policy."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _embedded(value: object) -> Markup:
-    """JSON that can stand in a script element: no text of it can end the element."""
+    """JSON that is safe in a script element: no text in it can end the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -146,18 +146,20 @@ def _embedded(value: object) -> Markup:
 
 
 def _meanings(runs: Sequence[RunContents]) -> dict[str, str]:
-    """What the scores mean that a suite's runs have, in the suite's order."""
-    shown = {score.name for run in runs for judged in run.judged for score in judged.result.scores}
-    known = score_meanings(runs[0].suite)
-    return {name: text for name, text in known.items() if name in shown}
+    """Score -> its meaning, for the scores of a suite's runs, in the suite's order."""
+    score_names = {
+        score.name for run in runs for judged in run.judged for score in judged.result.scores
+    }
+    meanings = score_meanings(runs[0].suite)
+    return {name: text for name, text in meanings.items() if name in score_names}
 
 
 def _by_judge(runs: Sequence[RunContents]) -> dict[str, list[JudgedRun]]:
-    found: dict[str, list[JudgedRun]] = {}
+    by_judge: dict[str, list[JudgedRun]] = {}
     for run in runs:
         for judged in run.judged:
-            found.setdefault(judged.result.judge, []).append(judged)
-    return dict(sorted(found.items()))
+            by_judge.setdefault(judged.result.judge, []).append(judged)
+    return dict(sorted(by_judge.items()))
 
 
 def _name(run: JudgedRun) -> str:
@@ -166,56 +168,56 @@ def _name(run: JudgedRun) -> str:
 
 def _few(judged: JudgedRun) -> set[str]:
     """The groups of a run that are too small to be shown at once."""
-    found = few(judged.result.scores)
-    return {f"{column}={value}" for column, values in found.items() for value in values}
+    small = few(judged.result.scores)
+    return {f"{column}={value}" for column, values in small.items() for value in values}
 
 
-def _asked(runs: Sequence[RunContents]) -> dict[str, str]:
-    """Name of a prompt -> its text, where the judges had this version of it."""
+def _prompt_texts(runs: Sequence[RunContents]) -> dict[str, str]:
+    """Name of a prompt -> its text, if the judges used its present version."""
     versions = {
         (name, version)
         for run in runs
         for judged in run.judged
         for name, version in judged.result.card.prompts.items()
     }
-    known = {name: read_prompt(name) for name, version in sorted(versions)}
-    return {name: p.text for name, p in known.items() if (name, p.version) in versions}
+    prompts = {name: read_prompt(name) for name, version in sorted(versions)}
+    return {name: p.text for name, p in prompts.items() if (name, p.version) in versions}
 
 
 def _slopes(
-    judges: Mapping[str, Sequence[JudgedRun]], names: tuple[str, str]
+    judges: Mapping[str, Sequence[JudgedRun]], score_names: tuple[str, str]
 ) -> list[tuple[str, Strips]]:
     """Two scores of each run under each judge."""
-    found = []
+    plots = []
     for judge, judged in judges.items():
         rows = [
-            (_name(run), [PlotPoint(run.whole[name], number, name) for name in names])
+            (_name(run), [PlotPoint(run.whole[name], number, name) for name in score_names])
             for number, run in enumerate(judged)
-            if names[0] in run.whole
+            if score_names[0] in run.whole
         ]
         if rows:
-            title = f"{' (hollow) to '.join(names)}".replace("_", " ")
-            found.append((judge, dot_plot(rows, title, linked=True)))
-    return found
+            title = f"{' (hollow) to '.join(score_names)}".replace("_", " ")
+            plots.append((judge, dot_plot(rows, title, linked=True)))
+    return plots
 
 
 def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
-    """Quality beside bias, with a figure for each judge and scorer; None where nobody scored."""
+    """Quality beside bias, with a figure for each judge and scorer; None without scorers."""
     reports = reported_quality(runs)
     if not reports:
         return None
     suite = runs[0].suite
-    shown = {run.name: brief(run.name, suite.name) for run in runs}
-    judged = {run.name: {one.result.judge: one for one in run.judged} for run in runs}
-    scored = {run.name: {one.scorer: one.score for one in run.quality} for run in runs}
+    labels = {run.name: brief(run.name, suite.name) for run in runs}
+    judged = {run.name: {entry.result.judge: entry for entry in run.judged} for run in runs}
+    scored = {run.name: {entry.scorer: entry.score for entry in run.quality} for run in runs}
     figures = []
-    judges = dict.fromkeys(judge for parts in judged.values() for judge in parts)
-    scorers = dict.fromkeys(scorer for parts in scored.values() for scorer in parts)
+    judges = dict.fromkeys(judge for of_run in judged.values() for judge in of_run)
+    scorers = dict.fromkeys(scorer for of_run in scored.values() for scorer in of_run)
     for judge, scorer in product(judges, scorers):
         points = [
             (
-                PlotPoint(judged[name][judge].whole[suite.headline.score], number, shown[name]),
-                PlotPoint(scored[name][scorer], number, shown[name]),
+                PlotPoint(judged[name][judge].whole[suite.headline.score], number, labels[name]),
+                PlotPoint(scored[name][scorer], number, labels[name]),
             )
             for number, name in enumerate(judged)
             if judge in judged[name] and scorer in scored[name]
@@ -224,59 +226,59 @@ def _quality(runs: Sequence[RunContents]) -> dict[str, Any] | None:
             bias = f"{suite.headline.score.replace('_', ' ')} by {judge}"
             title = f"{scorer} over {bias}"
             plot = inline(scatter_plot(points, _arrows(runs)), title)
-            n = counted([one for pair in points for one in pair])
+            n = counted([entry for pair in points for entry in pair])
             figures.append({"judge": judge, "scorer": scorer, "n": n, "plot": plot})
-    return {"reports": reports, "figures": figures, "names": list(shown.values())}
+    return {"reports": reports, "figures": figures, "names": list(labels.values())}
 
 
 def _arrows(runs: Sequence[RunContents]) -> list[tuple[int, int]]:
     """Places of a generator's run and of itself under a method."""
-    names = {run.name: number for number, run in enumerate(runs)}
+    places = {run.name: number for number, run in enumerate(runs)}
     plain = {
         json.dumps(dict(run.run.header.generator), sort_keys=True): number
         for number, run in enumerate(runs)
     }
-    found = []
+    arrows = []
     for number, run in enumerate(runs):
-        made = {k: v for k, v in run.run.header.generator.items() if k != "method"}
-        base = names.get(run.base, plain.get(json.dumps(made, sort_keys=True)))
+        generator = {k: v for k, v in run.run.header.generator.items() if k != "method"}
+        base = places.get(run.base, plain.get(json.dumps(generator, sort_keys=True)))
         if base is not None and base != number:
-            found.append((base, number))
-    return found
+            arrows.append((base, number))
+    return arrows
 
 
 def _forests(
-    judges: Mapping[str, Sequence[JudgedRun]], names: Sequence[str]
+    judges: Mapping[str, Sequence[JudgedRun]], score_names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The scores of every group under each judge: a figure for each score and column, pair types
-    first, and apart one of the groups that are too small to say much."""
-    found = []
-    for (judge, judged), name in product(judges.items(), names):
-        parts: dict[str, dict[str, list[PlotPoint]]] = {}
+    first, and a second one of the groups that are too small to inform."""
+    figures = []
+    for (judge, judged), name in product(judges.items(), score_names):
+        by_column: dict[str, dict[str, list[PlotPoint]]] = {}
         for number, run in enumerate(judged):
             for score in read_order(run.result.scores):
                 if score.name == name and score.group != ALL:
                     column, _, value = score.group.partition("=")
-                    points = parts.setdefault(column, {}).setdefault(value, [])
+                    points = by_column.setdefault(column, {}).setdefault(value, [])
                     points.append(PlotPoint(score, number, _name(run)))
-        shown = [_name(run) for run in judged]
-        for column, rows in parts.items():
+        run_names = [_name(run) for run in judged]
+        for column, rows in by_column.items():
             lines = [(value.replace("_", " "), points) for value, points in rows.items()]
             small = [line for line in lines if max(p.score.n for p in line[1]) < FEW]
             title = f"{name} by {column}".replace("_", " ")
-            found.append(
+            figures.append(
                 {
                     "judge": judge,
-                    "plot": dot_plot([x for x in lines if x not in small], title, shown),
-                    "small": dot_plot(small, title, shown),
+                    "plot": dot_plot([x for x in lines if x not in small], title, run_names),
+                    "small": dot_plot(small, title, run_names),
                 }
             )
-    return found
+    return figures
 
 
 def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[tuple[str, Strips]]:
-    """How every judge fared under the controls, drawn over its runs."""
-    found = []
+    """Behavior of every judge under the controls, over its runs."""
+    plots = []
     for judge, judged in judges.items():
         rows: dict[str, list[PlotPoint]] = {}
         for number, run in enumerate(judged):
@@ -286,20 +288,20 @@ def _behavior(judges: Mapping[str, Sequence[JudgedRun]]) -> list[tuple[str, Stri
                     points.append(PlotPoint(score, number, _name(run)))
         drawn = [(label, points) for label, points in rows.items() if points]
         title = f"behavior of {judge}, as shares"
-        found.append((judge, dot_plot(drawn, title, [_name(run) for run in judged])))
-    return found
+        plots.append((judge, dot_plot(drawn, title, [_name(run) for run in judged])))
+    return plots
 
 
 def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:
-    """What is drawn of a judge's card, by label; NaN where it is undefined."""
+    """(Label, score) of the points of a judge's card; NaN where undefined."""
     yield "parsed", Score(card.parse_rate, n=card.asked, name="parsed", unit="1")
     yield (
         "first-named",
         Score(card.first_named, n=card.asked, name="first_named", unit="1", null=0.5),
     )
     for name, how in _CONTROLS.items():
-        found = card.probes.get(name)
-        share, n = (found.consistency, found.n) if found and found.n else (math.nan, 0)
+        probe = card.probes.get(name)
+        share, n = (probe.consistency, probe.n) if probe and probe.n else (math.nan, 0)
         ends = wilson(round(share * n), n) if n else NOTHING
         yield f"same {how}", Score(share, ends, n, name=name, unit="1")
 

@@ -1,4 +1,4 @@
-"""Clips in the gallery: each copied into the site as it is, beside its first frame."""
+"""Clips in the gallery: each copied into the site unchanged, beside its first frame."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CLIPS = "clips"
 
 def copy_clips(runs: Sequence[RunContents], site: Path) -> Mapping[str, str]:
     """SHA-256 of every clip that is still the recorded one -> its copy in the site, by its hash;
-    one that is there is not copied again."""
-    found = {}
+    existing copies are reused."""
+    copies = {}
     for run in runs:
         recorded = run.run.replacement()
         for image in run.run.images().values():
@@ -30,8 +30,8 @@ def copy_clips(runs: Sequence[RunContents], site: Path) -> Mapping[str, str]:
             name = f"{CLIPS}/{image.sha256[:24]}{ending_of(data)}"
             if not (site / name).exists():
                 write_whole(site / name, data)
-            found[image.sha256] = name
-    return found
+            copies[image.sha256] = name
+    return copies
 
 
 def still_of(path: Path) -> Image.Image:
@@ -41,4 +41,4 @@ def still_of(path: Path) -> Image.Image:
         return open_image(BytesIO(data) if data else path)
     for frame in clip_frames(data):
         return frame
-    raise ClipError("holds no frame", code="empty-clip")
+    raise ClipError("has no frames", code="empty-clip")

@@ -245,14 +245,14 @@ def count_plot(rows: Sequence[tuple[str, int]], label: str) -> Figure:
         return figure
 
 
-def stacked_plot(rows: Sequence[tuple[str, Sequence[float]]], parts: Sequence[str]) -> Figure:
-    """Returns a bar for every row, cut into parts that are shares of 1."""
+def stacked_plot(rows: Sequence[tuple[str, Sequence[float]]], segments: Sequence[str]) -> Figure:
+    """Returns a bar for every row, stacked from segments that are shares of 1."""
     with _figure(1.2 + 0.35 * len(rows)) as (figure, (axes,)):
-        names = [name for name, _ in rows]
+        labels = [name for name, _ in rows]
         starts = [0.0] * len(rows)
-        for number, part in enumerate(parts):
+        for number, segment in enumerate(segments):
             shares = [shares[number] for _, shares in rows]
-            axes.barh(names, shares, left=starts, color=COLORS[number % SERIES], label=part)
+            axes.barh(labels, shares, left=starts, color=COLORS[number % SERIES], label=segment)
             starts = [start + share for start, share in zip(starts, shares, strict=True)]
         axes.invert_yaxis()
         axes.set_xlim(0, 1)

@@ -1,4 +1,4 @@
-"""`report`: the site, written so that it can be written again."""
+"""`report`: the site, which can be written over by the next report."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def write_report(
 ) -> Path:
     """Scores judged runs and writes the site to a folder; returns its first page.
 
-    exports: forms of others to write as well, of `exports.FORMS`; dataset: NAMESPACE/NAME@vX.Y.Z of
-    the benchmark on the Hub, for its form; bases: as in `read_contents`; full_size: whether images
-    are there at their full size too, where None if there are at most `FEW_IMAGES`. A site that is
-    there is written over, thumbnails that are there are kept. The same runs give the same bytes.
-    Raises RunError for a folder that is no site of ours, and for runs that can't be compared.
+    exports: names of `exports.FORMS` to write as well; dataset: NAMESPACE/NAME@vX.Y.Z of the
+    benchmark on the Hub, for the form `hub`; bases: as in `read_contents`; full_size: whether to
+    include images at full size, None for at most `FEW_IMAGES`. An existing report is written over,
+    its thumbnails are reused. The same runs give the same bytes. Raises RunError for a folder with
+    anything else, and for runs that can't be compared.
     """
     score = score or ScoreSettings()
     hub = check_forms(exports, dataset)
@@ -51,41 +51,42 @@ def write_report(
     contents = read_contents(runs, score, bases)
     boards = leaderboards(contents, score.across_judges)
     if full_size is None:
-        full_size = sum(len(one.run.cases()) for one in contents) <= FEW_IMAGES
+        full_size = sum(len(run.run.cases()) for run in contents) <= FEW_IMAGES
     thumbnails = make_thumbnails(contents, out, progress, full_size)
-    whole = [name.replace(THUMBNAILS, WHOLE) for name in thumbnails.values() if full_size]
+    full_images = [name.replace(THUMBNAILS, WHOLE) for name in thumbnails.values() if full_size]
     clips = copy_clips(contents, out)
     galleries = {run.slug: gallery(run, thumbnails, clips, full_size) for run in contents}
-    kept = {*thumbnails.values(), *whole, *clips.values()}
+    written = {*thumbnails.values(), *full_images, *clips.values()}
     scrubber = Scrubber(runs)
     pages = render_pages(title, contents, boards, galleries)
-    shown = ((name, scrubber.page(text)) for name, text in pages.items())
+    scrubbed = ((name, scrubber.page(text)) for name, text in pages.items())
     files = {digest: out / name for digest, name in thumbnails.items()}
-    for name, text in chain(shown, export(exports, contents, hub, files)):
+    for name, text in chain(scrubbed, export(exports, contents, hub, files)):
         write_whole(out / name, text)
-        kept.add(name)
-    _remove_stale(out, kept)
+        written.add(name)
+    _remove_stale(out, written)
     write_json(out / MANIFEST, scrubber.value(without_nan(_manifest(title, contents, boards))))
     return out / "index.html"
 
 
 def _claim(out: Path) -> None:
-    """Marks a new folder as a site, so that a run that is killed can go on."""
+    """Marks a new folder as a report, so that an interrupted command can continue."""
     if (out / MANIFEST).exists():
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(
-            f"{out} is not empty and no report: choose another --out", code="folder-not-empty"
+            f"{out} has other files and is not a report: choose another --out",
+            code="folder-not-empty",
         )
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / MANIFEST, json.dumps({"format": FORMAT}) + "\n")
 
 
-def _remove_stale(out: Path, kept: Set[str]) -> None:
-    """Pages, thumbnails, clips and exports of runs that are no longer reported."""
-    of_images = [path for part in (THUMBNAILS, WHOLE, CLIPS) for path in out.glob(f"{part}/*")]
+def _remove_stale(out: Path, written: Set[str]) -> None:
+    """Deletes pages, thumbnails, clips and exports of runs that are no longer reported."""
+    of_images = [path for folder in (THUMBNAILS, WHOLE, CLIPS) for path in out.glob(f"{folder}/*")]
     for path in (*out.glob("*.html"), *of_images, *out.glob(f"{FOLDER}/**/*")):
-        if path.is_file() and path.relative_to(out).as_posix() not in kept:
+        if path.is_file() and path.relative_to(out).as_posix() not in written:
             path.unlink()
 
 

@@ -99,7 +99,7 @@ class ValueAxis(NamedTuple):
 def dot_plot(
     rows: Sequence[tuple[str, Sequence[PlotPoint]]],
     title: str,
-    names: Sequence[str] = (),
+    series_names: Sequence[str] = (),
     linked: bool = False,
 ) -> Strips:
     """Returns a strip for every row.
@@ -115,7 +115,7 @@ def dot_plot(
             for label, points in rows
         ],
         _numbers(axis, scores[0].unit if scores else "1"),
-        names if len(names) > 1 else (),
+        series_names if len(series_names) > 1 else (),
     )
 
 
@@ -143,35 +143,35 @@ def _strip(label: str, points: Sequence[PlotPoint], axis: ValueAxis, linked: boo
     lines = 1 if linked else max(1, len(points))
     height = STEP * lines + 11
     hints = "; ".join(point.hint for point in points) or "no score"
-    parts = [_line("zero" if tick == 0 else "grid", axis.percent(tick)) for tick in axis.ticks()]
+    marks = [_line("zero" if tick == 0 else "grid", axis.percent(tick)) for tick in axis.ticks()]
     drawn = [point for point in points if not math.isnan(point.score.value)]
     if linked and len(drawn) > 1:
         ends = (axis.percent(drawn[0].score.value), axis.percent(drawn[-1].score.value))
-        parts.append(_span(f"link s{drawn[0].series % SERIES}", min(ends), max(ends), height / 2))
+        marks.append(_span(f"link s{drawn[0].series % SERIES}", min(ends), max(ends), height / 2))
     for number, point in enumerate(points):
         middle = height / 2 if linked else height / 2 + STEP * (number - (lines - 1) / 2)
-        parts.append(_point(point, axis, middle, hollow=linked and point is points[0]))
+        marks.append(_point(point, axis, middle, hollow=linked and point is points[0]))
     return Markup(
         '<span class="strip" role="img" aria-label="{}" style="height:{}px">{}</span>'
-    ).format(f"{label}: {hints}" if label else hints, f"{height:g}", Markup("").join(parts))
+    ).format(f"{label}: {hints}" if label else hints, f"{height:g}", Markup("").join(marks))
 
 
 def _point(point: PlotPoint, axis: ValueAxis, middle: float, hollow: bool) -> Markup:
     score, series = point.score, point.series
     if math.isnan(score.value):
         return Markup('<small style="top:{}px">undefined</small>').format(f"{middle:g}")
-    parts = []
+    marks = []
     if not math.isnan(score.interval.low):
         ends = (axis.percent(score.interval.low), axis.percent(score.interval.high))
-        parts.append(_span(f"whisker s{series % SERIES}", *ends, middle))
+        marks.append(_span(f"whisker s{series % SERIES}", *ends, middle))
     if not math.isnan(score.null):
-        parts.append(_line("null", axis.percent(score.null), middle))
+        marks.append(_line("null", axis.percent(score.null), middle))
     style = f"{'hollow' if hollow else 'mark'} s{series % SERIES} m{series % 4}"
     place = f"left:{axis.percent(score.value):.2f}%;top:{middle:g}px"
-    parts.append(
+    marks.append(
         Markup('<i class="{}" style="{}" title="{}"></i>').format(style, place, point.hint)
     )
-    return Markup("").join(parts)
+    return Markup("").join(marks)
 
 
 def _span(style: str, start: float, end: float, middle: float) -> Markup:

@@ -1,4 +1,4 @@
-"""How far two raters, or many, say the same."""
+"""Agreement of two raters, or of many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def confusion(
     place = {label: i for i, label in enumerate(labels)}
     unknown = (set(first) | set(second)) - set(place)
     if unknown:
-        raise ValueError(f"labels {sorted(unknown)} are none of {list(labels)}")
+        raise ValueError(f"labels {sorted(unknown)} are not in {list(labels)}")
     matrix = np.zeros((len(labels), len(labels)), dtype=np.int64)
     for a, b in zip(first, second, strict=True):
         matrix[place[a], place[b]] += 1
@@ -61,7 +61,7 @@ def _square(matrix: ArrayLike) -> NDArray[np.float64]:
     """A confusion matrix of shape (L, L). Raises ValueError for anything else."""
     counts = np.asarray(matrix, dtype=float)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or (counts < 0).any():
-        raise ValueError(f"no confusion matrix: shape {counts.shape}")
+        raise ValueError(f"a confusion matrix is square and not negative: shape {counts.shape}")
     return counts
 
 
@@ -93,22 +93,22 @@ def krippendorff_alpha(
 ) -> float:
     """Alpha of any number of raters with gaps (Krippendorff 2004).
 
-    One sequence a rater, all of one length, None where a rater gave no label. order: every label of
+    One sequence per rater, all of the same length, None for a missing label. order: every label of
     an ordinal scale, lowest first. NaN where no item has two labels, or only one label occurs.
     Raises ValueError for an ordinal label that is not in the order.
     """
-    given = {label for rater in ratings for label in rater if label is not None}
-    labels = list(order) if scale == "ordinal" else sorted(given)
-    if unknown := sorted(given - set(labels)):
-        raise ValueError(f"labels {unknown} are none of {labels}")
+    occurring = {label for rater in ratings for label in rater if label is not None}
+    labels = list(order) if scale == "ordinal" else sorted(occurring)
+    if unknown := sorted(occurring - set(labels)):
+        raise ValueError(f"labels {unknown} are not in {labels}")
     place = {label: i for i, label in enumerate(labels)}
     coincidences = np.zeros((len(labels), len(labels)))
     for item in zip(*ratings, strict=True):
-        said = [place[label] for label in item if label is not None]
-        if len(said) < 2:
+        places = [place[label] for label in item if label is not None]
+        if len(places) < 2:
             continue
-        counts = np.bincount(said, minlength=len(labels)).astype(float)
-        coincidences += (np.outer(counts, counts) - np.diag(counts)) / (len(said) - 1)
+        counts = np.bincount(places, minlength=len(labels)).astype(float)
+        coincidences += (np.outer(counts, counts) - np.diag(counts)) / (len(places) - 1)
     totals = coincidences.sum(axis=0)
     n = totals.sum()
     distance = _distances(totals, scale)
@@ -141,8 +141,8 @@ class Reliability(NamedTuple):
 def reliability(tp: int, fp: int, fn: int, tn: int) -> Reliability:
     """Precision TP/(TP+FP), recall TP/(TP+FN), specificity TN/(TN+FP), NPV TN/(TN+FN)."""
 
-    def share(part: int, whole: int) -> float:
-        return part / whole if whole else math.nan
+    def share(count: int, total: int) -> float:
+        return count / total if total else math.nan
 
     n = tp + fp + fn + tn
     return Reliability(

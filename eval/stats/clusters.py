@@ -32,8 +32,8 @@ MANY_CLUSTERS = 20
 ENOUGH_CLUSTERS = 60
 """From this number on resampling covers 0.94 on average, 0.90 at worst."""
 _SKEW = 0.45
-"""How much farther an interval reaches toward the middle, per skewness / sqrt(clusters). Johnson
-(1978) derives 1/3; 0.45 is what logit-normal cluster rates need for a coverage of 0.93."""
+"""Additional reach of an interval toward the middle, per skewness / sqrt(clusters). Johnson (1978)
+derives 1/3; 0.45 is what logit-normal cluster rates need for a coverage of 0.93."""
 _NO_WIDTH = 1e-9
 """Relative to the span of values; anything narrower is a width of 0, rounded."""
 
@@ -59,7 +59,7 @@ class _Means:
 
     @property
     def covariance(self) -> Array:
-        """Shape (k, k): of the means."""
+        """Shape (k, k): covariance of the means."""
         return self.changes.T @ self.changes
 
     @property
@@ -89,7 +89,7 @@ def cluster_interval(
 ) -> list[Estimate]:
     """Every statistic of the means of clustered values, with its 95 % interval.
 
-    values: shape (n,) or (n, k), one row an item; NaN where an item has no value for a column.
+    values: shape (n,) or (n, k), one row for each item; NaN for a missing value.
     clusters: shape (n,), or (n, 2) where an item belongs to two, see `cluster_bootstrap`.
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
@@ -111,16 +111,16 @@ def cluster_interval(
     means = _means(columns, groups, ends)
     fewest = int(min(means.clusters[means.clusters > 0], default=0))
     if fewest >= MANY_CLUSTERS:
-        found = cluster_bootstrap(columns, clusters, statistic, resamples, seed)
+        bootstrap = cluster_bootstrap(columns, clusters, statistic, resamples, seed)
     else:
-        found = _drawn(_together(means, resamples, seed), means, ends, statistic)
-    rigid = _rigid(found, high - low)
+        bootstrap = _drawn(_together(means, resamples, seed), means, ends, statistic)
+    rigid = _rigid(bootstrap, high - low)
     if rigid.any():
         draws = _together if statistic is None else _apart
         spare = _drawn(draws(means, resamples, seed), means, ends, statistic)
-        found = Bootstrap(found.estimate, np.where(rigid, spare.draws, found.draws))
-    intervals = [found.interval(i) for i in range(len(found.estimate))]
-    p_values = [found.p_value(i) for i in range(len(found.estimate))]
+        bootstrap = Bootstrap(bootstrap.estimate, np.where(rigid, spare.draws, bootstrap.draws))
+    intervals = [bootstrap.interval(i) for i in range(len(bootstrap.estimate))]
+    p_values = [bootstrap.p_value(i) for i in range(len(bootstrap.estimate))]
     few = rigid | (fewest < MANY_CLUSTERS)
     if statistic is None:
         for i in np.flatnonzero(few).tolist():
@@ -137,7 +137,7 @@ def cluster_interval(
     present = ~np.isnan(columns)
     counts = present.sum(axis=0) if statistic is None else [present.any(axis=1).sum()] * len(few)
     estimates = []
-    for i, value in enumerate(found.estimate.tolist()):
+    for i, value in enumerate(bootstrap.estimate.tolist()):
         estimate = Estimate(
             value, n=int(counts[i]), clusters=fewest, warning="" if few[i] else warning
         )
@@ -145,7 +145,7 @@ def cluster_interval(
             estimate = replace(
                 estimate,
                 interval=intervals[i],
-                error=float(np.nanstd(found.draws[:, i])),
+                error=float(np.nanstd(bootstrap.draws[:, i])),
                 p_value=p_values[i],
             )
         estimates.append(estimate)
@@ -183,8 +183,8 @@ def _without_each(
     weight, change = np.zeros(size), np.zeros(size)
     np.add.at(weight, group, present)
     np.add.at(change, group, residuals)
-    whole = np.maximum(count, 1)
-    weight, change = weight / whole, change / whole
+    divisor = np.maximum(count, 1)
+    weight, change = weight / divisor, change / divisor
     return weight, np.where(weight < 1, change / np.where(weight < 1, 1 - weight, 1.0), 0.0)
 
 
@@ -198,7 +198,10 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
     """Draws of the means, shape (resamples, k), correlated as the means of the clusters are."""
     normal = _normal(means, resamples, np.random.default_rng(seed)) @ _root(means)
     chi_squared = np.stack(
-        [_chi_squared(float(one), resamples, len(means.share), seed) for one in means.freedom],
+        [
+            _chi_squared(float(freedom), resamples, len(means.share), seed)
+            for freedom in means.freedom
+        ],
         axis=1,
     )
     wider = np.sqrt(means.freedom / np.maximum(chi_squared, 1e-300))
@@ -212,7 +215,7 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
 def _chi_squared(freedom: float, resamples: int, k: int, seed: int) -> Array:
     """Draws of shape (resamples,), the same level for a normal draw of k means and its opposite.
 
-    Kept, because quantiles take long and the groups of a run share a few numbers of clusters.
+    Cached, because quantiles take long and the groups of a run share a few numbers of clusters.
     """
     from scipy.special import gammaincinv
 
@@ -256,13 +259,13 @@ def _drawn(
 ) -> Bootstrap:
     """The statistic of the means, and of draws of shape (resamples, k)."""
     low, span = ends[0], ends[1] - ends[0]
-    apply = statistic or (lambda given: given)
+    apply = statistic or (lambda values: values)
     return Bootstrap(np.atleast_1d(apply(low + span * means.share)), apply(low + span * draws))
 
 
-def _rigid(found: Bootstrap, span: float) -> NDArray[np.bool_]:
+def _rigid(bootstrap: Bootstrap, span: float) -> NDArray[np.bool_]:
     """Shape (m,): statistics that are the same in all draws that the interval covers."""
-    ends = np.array([found.interval(i) for i in range(len(found.estimate))])
+    ends = np.array([bootstrap.interval(i) for i in range(len(bootstrap.estimate))])
     return np.asarray(ends[:, 1] - ends[:, 0] <= _NO_WIDTH * span)
 
 
@@ -291,7 +294,7 @@ def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> A
 
 
 def _mean_interval(means: _Means, number: int, ends: tuple[float, float]) -> Interval:
-    """Of one mean, without draws."""
+    """The interval of one mean, without draws."""
     share, clusters = float(means.share[number]), int(means.clusters[number])
     if math.isnan(share):
         return NOTHING
@@ -322,7 +325,7 @@ def student_wilson(share: float, variance: float, clusters: float) -> Interval:
 
 
 def _skew(share: Array, items: Array, clusters: Array) -> Array:
-    """How much farther than Wilson's an interval reaches, per standard error; < 0 for upward.
+    """Additional reach of an interval beyond Wilson's, per standard error; < 0 for upward.
 
     From the skewness of cluster rates with a beta distribution, less that of two-valued items,
     which Wilson's interval allows for.

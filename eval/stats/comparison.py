@@ -1,4 +1,4 @@
-"""Is one system better than another, which are alike, and how many items does it take to tell?"""
+"""Comparisons of systems: p-values, groups of ties, and the items needed for a given power."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .estimate import Estimate
 from .intervals import normal_quantile
 
 ALPHA = 0.05
-"""Significance level wherever none is given."""
+"""Default significance level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,16 +33,20 @@ Compared = TypeVar("Compared", bound=Comparison)
 
 def adjust(comparisons: Sequence[Compared]) -> list[Compared]:
     """Comparisons that were made together, with their p-values after Holm."""
-    p_values = holm_of_defined([one.p_value for one in comparisons])
-    return [replace(one, adjusted=p) for one, p in zip(comparisons, p_values, strict=True)]
+    p_values = holm_of_defined([comparison.p_value for comparison in comparisons])
+    return [
+        replace(comparison, adjusted=p) for comparison, p in zip(comparisons, p_values, strict=True)
+    ]
 
 
 def pairwise_p_values(comparisons: Sequence[Comparison]) -> dict[tuple[str, str], float]:
-    """(First, second) -> adjusted p-value; 1 for two systems that share no item, as nothing tells
-    them apart."""
+    """(First, second) -> adjusted p-value; 1 for two systems without shared items, which
+    can't be told apart."""
     return {
-        (one.first, one.second): 1.0 if math.isnan(one.adjusted) else one.adjusted
-        for one in comparisons
+        (comparison.first, comparison.second): 1.0
+        if math.isnan(comparison.adjusted)
+        else comparison.adjusted
+        for comparison in comparisons
     }
 
 
@@ -61,11 +65,11 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for their number (Holm 1979), in the order given."""
+    """P-values adjusted for multiple testing (Holm 1979), in the order of the input."""
     order = np.argsort(p_values, kind="stable")
-    left = np.arange(len(p_values), 0, -1)
+    remaining = np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
-    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, left * np.array(p_values)[order]))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, remaining * np.array(p_values)[order]))
     return [float(p) for p in adjusted]
 
 
@@ -85,10 +89,10 @@ def tied_groups(
     groups: list[list[str]] = []
     for start, name in enumerate(ranked):
         group = [name]
-        for other in ranked[start + 1 :]:
-            if any(differ(member, other) for member in group):
+        for candidate in ranked[start + 1 :]:
+            if any(differ(member, candidate) for member in group):
                 break
-            group.append(other)
+            group.append(candidate)
         if not groups or not set(group) <= set(groups[-1]):
             groups.append(group)
     return groups

@@ -1,4 +1,4 @@
-"""Taking a judge's own errors out of a rate."""
+"""Correction of a rate for the judge's errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .estimate import Estimate
 from .intervals import LEVEL, Interval, normal_quantile, student_quantile
 
 NOT_CORRECTED = Estimate(math.nan)
-"""Stands for a rate that the labels can't correct."""
+"""Result for a rate that the labels can't correct."""
 
 
 def rogan_gladen(
@@ -26,7 +26,7 @@ def rogan_gladen(
 ) -> Estimate:
     """True rate from a judge's rate and its errors on other, labeled items (Rogan, Gladen 1978).
 
-    positives of n: what the judge says; true_positives of positive_n and true_negatives of
+    positives of n: the judge's positive labels; true_positives of positive_n and true_negatives of
     negative_n: its sensitivity and specificity, in a card. The interval adds the uncertainty of all
     three (Lang, Reiczigel 2014, with their pseudo counts): it covers 0.94 or more from 20 labels of
     each kind on, if items are independent. NOT_CORRECTED where the judge is no better than chance.
@@ -75,7 +75,7 @@ def ppi(
 
     judged: shape (N,), judge on the unlabeled items; labeled_judged and labels: shape (n,), judge
     and truth on items of the same run, drawn at random; ends: the least and the largest value that
-    a label can have; clusters: shape (n + N,), what an item belongs to, the labeled ones first.
+    a label can have; clusters: shape (n + N,), cluster of each item, the labeled ones first.
 
     Consistent whatever the judge does; the better the judge, the narrower the interval. It holds
     for few labels: half an item is added for each of the four pairs of ends that judge and truth
@@ -98,16 +98,18 @@ def ppi(
     value = float((y - weight * g).mean()) + (weight * float(f.mean()) if len(f) else 0.0)
     groups, together, count = float(len(y)), 0.0, 0
     if clusters is not None:
-        names, member = np.unique(np.asarray(clusters), return_inverse=True)
-        count = len(names)
+        cluster_ids, member = np.unique(np.asarray(clusters), return_inverse=True)
+        count = len(cluster_ids)
         groups = len(y) ** 2 / float((np.bincount(member[: len(y)]) ** 2).sum())
         together = _clustered(y - weight * g, weight * f, member)
     if variance < together < math.inf:
-        found = student_wilson(_share(center), together, groups)
+        unclipped = student_wilson(_share(center), together, groups)
     else:
         half = student_quantile(groups - 1) * math.sqrt(max(variance, together))
-        found = Interval(center - half, center + half)
-    interval = Interval(_share(min(value, found.low)), _share(max(value, found.high))).scaled(span)
+        unclipped = Interval(center - half, center + half)
+    interval = Interval(
+        _share(min(value, unclipped.low)), _share(max(value, unclipped.high))
+    ).scaled(span)
     warning = ""
     if clusters is not None and groups < MANY_CLUSTERS:
         warning = (
@@ -119,24 +121,26 @@ def ppi(
 
 
 def _rectified(f: Array, g: Array, y: Array) -> tuple[float, float, float]:
-    """How far the judge is trusted, the mean of the truth, and its variance for independent items.
+    """Weight of the judge, mean of the truth, and its variance for independent items.
 
     With half an item for each pair of ends.
     """
     n, many = len(y) + 2, len(f)
     labels, judged = np.append(y, [0, 0, 1, 1]), np.append(g, [0, 1, 0, 1])
-    part = np.append(np.ones(len(y)), np.full(4, 0.5))
-    mean_y, mean_g = part @ labels / n, part @ judged / n
+    label_weights = np.append(np.ones(len(y)), np.full(4, 0.5))
+    mean_y, mean_g = label_weights @ labels / n, label_weights @ judged / n
     everything = np.concatenate([f, judged])
-    parts = np.append(np.ones(many), part)
-    spread = np.average((everything - np.average(everything, weights=parts)) ** 2, weights=parts)
+    all_weights = np.append(np.ones(many), label_weights)
+    spread = np.average(
+        (everything - np.average(everything, weights=all_weights)) ** 2, weights=all_weights
+    )
     weight = 0.0
     if many:
-        covariance = part @ ((labels - mean_y) * (judged - mean_g)) / n
+        covariance = label_weights @ ((labels - mean_y) * (judged - mean_g)) / n
         weight = min(1.0, max(0.0, float(covariance / ((1 + n / many) * spread))))
     residuals = labels - weight * judged
     center = float(mean_y - weight * mean_g)
-    variance = float(part @ (residuals - center) ** 2) / (n - 1) / n
+    variance = float(label_weights @ (residuals - center) ** 2) / (n - 1) / n
     if many:
         yes = (float(f.sum()) + 1) / (many + 2)
         center += weight * float(f.mean())
@@ -146,7 +150,9 @@ def _rectified(f: Array, g: Array, y: Array) -> tuple[float, float, float]:
 
 def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> float:
     """Variance of mean(residuals) + mean(judged) where items of a cluster go together."""
-    parts = [(one - one.mean()) / len(one) for one in (residuals, judged) if len(one)]
-    sums = np.bincount(member, weights=np.concatenate(parts))
+    deviations = [
+        (values - values.mean()) / len(values) for values in (residuals, judged) if len(values)
+    ]
+    sums = np.bincount(member, weights=np.concatenate(deviations))
     count = len(sums)
     return float((sums**2).sum()) * count / (count - 1) if count > 1 else math.inf

@@ -27,8 +27,8 @@ def correlation(
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if a.shape != b.shape or a.ndim != 1:
         raise ValueError(f"shapes {a.shape} and {b.shape} do not fit")
-    both = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[both], b[both]
+    paired = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[paired], b[paired]
     value = _coefficient(a, b, kind)
     if math.isnan(value):
         return Estimate(value, n=len(a))

@@ -91,7 +91,7 @@ def cmmd(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def _features(values: ArrayLike) -> Array:
-    found = np.asarray(values, dtype=float)
-    if found.ndim != 2:
-        raise ValueError(f"features are of shape (n, d), not {found.shape}")
-    return found
+    features = np.asarray(values, dtype=float)
+    if features.ndim != 2:
+        raise ValueError(f"features are of shape (n, d), not {features.shape}")
+    return features

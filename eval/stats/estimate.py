@@ -32,7 +32,7 @@ class Estimate:
     p_value: float = math.nan
     """Two-sided, against 0 unless a test is named."""
     warning: str = ""
-    """What the interval can't promise, e.g. its measured coverage with so few clusters."""
+    """Limits of the interval, e.g. its measured coverage with so few clusters."""
 
     def scaled(self, factor: float) -> Self:
         """`factor` (positive) times the quantity, e.g. 100 for percent."""
@@ -50,8 +50,8 @@ class Estimate:
     @classmethod
     def of(cls, estimate: Estimate, **facts: Any) -> Self:
         """An estimate of this kind from any other. facts: fields in addition, or in its place."""
-        known = {field.name: getattr(estimate, field.name) for field in fields(Estimate)}
-        return cls(**{**known, **facts})
+        shared = {field.name: getattr(estimate, field.name) for field in fields(Estimate)}
+        return cls(**{**shared, **facts})
 
     def text(self, unit: str) -> str:
         """Value and interval in a unit.
@@ -63,10 +63,10 @@ class Estimate:
 
     def to_json(self) -> dict[str, Any]:
         """Value and interval as JSON has them: None where one is undefined."""
-        known = not math.isnan(self.value) and not math.isnan(self.interval.low)
+        defined = not math.isnan(self.value) and not math.isnan(self.interval.low)
         return {
             "value": None if math.isnan(self.value) else self.value,
-            "interval": list(self.interval) if known else None,
+            "interval": list(self.interval) if defined else None,
         }
 
 

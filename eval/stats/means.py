@@ -22,7 +22,7 @@ def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     The interval has no width where all values are equal, and is NOTHING for values in one cluster.
     `error` is the standard error. Raises ValueError where the shapes don't fit.
     """
-    x, groups = _known(values, clusters)
+    x, groups = _finite(values, clusters)
     member = np.unique(groups, return_inverse=True)[1]
     if not len(x):
         return Estimate(math.nan)
@@ -50,7 +50,7 @@ def cluster_deviation(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     is s on average (delta method). NaN values are left out; there is none of fewer than two values,
     and no interval where all are equal. Raises ValueError where the shapes don't fit.
     """
-    x, groups = _known(values, clusters)
+    x, groups = _finite(values, clusters)
     spread = float(np.std(x, ddof=1)) if len(x) > 1 else math.nan
     if not spread > 0:
         return Estimate(spread, n=len(x), clusters=len(np.unique(groups)))
@@ -60,13 +60,13 @@ def cluster_deviation(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     return replace(influence, value=spread, interval=ends, p_value=math.nan)
 
 
-def _known(values: ArrayLike, clusters: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _finite(values: ArrayLike, clusters: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Values that are not NaN, and their clusters. Raises ValueError where the shapes don't fit."""
     x, groups = np.asarray(values, dtype=float), np.asarray(clusters)
     if x.ndim != 1 or x.shape != groups.shape:
         raise ValueError(f"values {x.shape} and clusters {groups.shape} do not fit")
-    known = ~np.isnan(x)
-    return x[known], groups[known]
+    finite = ~np.isnan(x)
+    return x[finite], groups[finite]
 
 
 def t_test(value: float, error: float, freedom: float) -> float:

@@ -51,7 +51,7 @@ def test_kappa_of_nothing_or_of_one_label_is_undefined() -> None:
     assert math.isnan(cohen_kappa([[0, 0], [0, 0]]).value)
     assert math.isnan(cohen_kappa([[7, 0], [0, 0]]).value)
     assert observed_agreement([[7, 0], [0, 0]]) == 1
-    with pytest.raises(ValueError, match="no confusion matrix"):
+    with pytest.raises(ValueError, match="a confusion matrix is square"):
         cohen_kappa([[1, 2, 3]])
 
 
