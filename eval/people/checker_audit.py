@@ -31,7 +31,7 @@ class AuditCandidate(BaseModel, frozen=True):
     """A checked image, as `counterprior check` or the published evaluation writes it."""
 
     method: str
-    """Generator, by the name its file was given."""
+    """Name of the generator, from `METHOD=FILE`."""
     sample_id: str = Field(min_length=1)
     prompt_id: str
     relation: str
@@ -68,20 +68,20 @@ def read_candidates(specs: Iterable[str]) -> list[AuditCandidate]:
 
     Raises RowError where a sample occurs twice.
     """
-    found: dict[str, AuditCandidate] = {}
+    candidates: dict[str, AuditCandidate] = {}
     for spec in specs:
         name, _, file = spec.rpartition("=")
         path = Path(file)
         method = name or path.parent.name or path.stem
         for number, row in read_rows(path):
-            one = parse(AuditCandidate, {**row, "method": method}, path, number)
-            if one.sample_id in found:
+            candidate = parse(AuditCandidate, {**row, "method": method}, path, number)
+            if candidate.sample_id in candidates:
                 raise RowError(
-                    f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice",
+                    f"{path}:{number}: sample_id: {candidate.sample_id!r} occurs twice",
                     code="duplicate-id",
                 )
-            found[one.sample_id] = one
-    return list(found.values())
+            candidates[candidate.sample_id] = candidate
+    return list(candidates.values())
 
 
 def draw(
@@ -126,17 +126,17 @@ def sample(
     """Returns the rows of the audit, in the order in which annotators see them.
 
     verdicts: files, see `read_candidates`; manifests: rows of sample_id, image_path and prompt, for
-    `audit serve`. Raises RowError where manifests are given and one of the images is in none.
+    `audit serve`. Raises RowError for an image that none of the manifests lists.
     """
-    shown = {}
+    images = {}
     for path in manifests:
         for number, line in read_rows(path):
-            one = parse(_ImageRow, line, path, number)
-            shown[one.sample_id] = (str(path.parent / one.image_path), one.prompt)
+            listed = parse(_ImageRow, line, path, number)
+            images[listed.sample_id] = (str(path.parent / listed.image_path), listed.prompt)
     rows = []
     for row, weight in draw(read_candidates(verdicts), n, seed):
         relation = row.relation.replace("_", " ")
-        image, prompt = shown.get(row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}"))
+        image, prompt = images.get(row.sample_id, ("", f"{row.object_a} {relation} {row.object_b}"))
         verdict = row.model_dump(include={"method", "relation", "verdict_raw", "conf"})
         head = {"sample_id": row.sample_id, "image": image, "prompt": prompt}
         rows.append({**head, **verdict, "weight": weight})
@@ -153,22 +153,22 @@ def analyze_files(
 ) -> dict[str, Any]:
     """Compares the checker with human annotators, over all runs together.
 
-    drawn: what `audit sample` wrote, to weight each image by what it represents; a published
-        sample, without weights, only says which images were drawn. Raises RowError for labels of
-        images that are in no run, or not in the sample.
+    drawn: file of `audit sample`, to weight each image by the number it represents; a
+        published sample, without weights, only lists the drawn images. Raises RowError for labels
+        of images in no run, or not in the sample.
     """
     candidates = read_candidates(verdicts)
-    given = read_labels(labels)
+    human_labels = read_labels(labels)
     weights = None
     if drawn is not None:
         rows = [parse(_DrawnRow, row, drawn, number) for number, row in read_rows(drawn)]
-        check_labels(given, {row.sample_id for row in rows})
+        check_labels(human_labels, {row.sample_id for row in rows})
         weights = {row.sample_id: row.weight for row in rows if row.weight is not None}
         if weights and len(weights) < len(rows):
             raise RowError(
                 f"{drawn}: weight: {len(rows) - len(weights)} rows have none", code="missing-field"
             )
-    result = analyze([one.model_dump() for one in candidates], given, weights)
+    result = analyze([candidate.model_dump() for candidate in candidates], human_labels, weights)
     if out:
         write_json(out, result)
     return result

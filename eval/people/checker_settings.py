@@ -30,14 +30,14 @@ TAUS = (0.3, 0.5, 0.7)
 FOLDS = 5
 REPEATS = 20
 _WEIGHTS = (10.0, 2.0, 0.5)
-"""Of false passes, risk and lost coverage."""
+"""Weights of false passes, risk and lost coverage."""
 
 
 class GridSetting(NamedTuple):
     """A point of the grid."""
 
     margin: float
-    """Of the geometry."""
+    """Margin of the geometry."""
     detection_score: float
     """Least score of a detection."""
     tau: float
@@ -59,14 +59,14 @@ class Decision(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """What is minimized: J = 10 false passes + 2 risk + 0.5 (1 - coverage)."""
+    """Objective to minimize: J = 10 false passes + 2 risk + 0.5 (1 - coverage)."""
 
     false_pass: float
-    """Human FAIL among kept PASS, human UNDECIDABLE in the denominator; 1 where none is kept."""
+    """Human FAIL among accepted PASS, human UNDECIDABLE in the denominator; 1 without any."""
     risk: float
-    """Wrong verdicts among kept ones with a human decision; 0 where nothing is kept."""
+    """Wrong verdicts among accepted ones with a human decision; 0 if none is accepted."""
     coverage: float
-    """Kept verdicts among all labeled images."""
+    """Accepted verdicts among all labeled images."""
     j: float
     """The sum."""
 
@@ -75,14 +75,14 @@ def objective(decisions: Sequence[Decision]) -> Objective:
     """J as published. Raises DataError without any decision."""
     if not decisions:
         raise DataError("no labeled image to calibrate on", code="nothing-to-do")
-    kept = [d for d in decisions if d.kept and d.verdict != "UNDECIDABLE"]
-    passes = [d for d in kept if d.verdict == "PASS"]
+    accepted = [d for d in decisions if d.kept and d.verdict != "UNDECIDABLE"]
+    passes = [d for d in accepted if d.verdict == "PASS"]
     false_pass = sum(d.human == "FAIL" for d in passes) / len(passes) if passes else 1.0
-    scored = [d for d in kept if d.human != "UNDECIDABLE"]
+    scored = [d for d in accepted if d.human != "UNDECIDABLE"]
     wrong = sum(d.verdict != d.human for d in scored)
-    # As published: the risk is 0 if nothing is kept, 1 if no kept verdict has a human decision.
-    risk = wrong / len(scored) if scored else float(bool(kept))
-    coverage = len(kept) / len(decisions)
+    # As published: the risk is 0 if nothing is accepted, 1 if no accepted one has a human label.
+    risk = wrong / len(scored) if scored else float(bool(accepted))
+    coverage = len(accepted) / len(decisions)
     j = _WEIGHTS[0] * false_pass + _WEIGHTS[1] * risk + _WEIGHTS[2] * (1 - coverage)
     return Objective(false_pass, risk, coverage, j)
 
@@ -105,20 +105,20 @@ def decide_all(
         for sample, size in samples:
             if sample.sample_id not in human:
                 continue
-            found = check(sample, size, moved)
-            if found.assumed:
+            checked = check(sample, size, moved)
+            if checked.assumed:
                 assumed.add(sample.sample_id)
             for setting in grid:
                 if (setting.margin, setting.detection_score) == (margin, score):
                     table[setting][sample.sample_id] = Decision(
-                        found.verdict, found.confidence >= setting.tau, human[sample.sample_id]
+                        checked.verdict, checked.confidence >= setting.tau, human[sample.sample_id]
                     )
     return table, len(assumed)
 
 
-def best_setting(table: Table, names: Sequence[str]) -> GridSetting:
+def best_setting(table: Table, samples: Sequence[str]) -> GridSetting:
     """The first of the grid with the least J on the named samples."""
-    return min(table, key=lambda setting: objective([table[setting][n] for n in names]).j)
+    return min(table, key=lambda setting: objective([table[setting][n] for n in samples]).j)
 
 
 def fold_rounds(
@@ -126,16 +126,16 @@ def fold_rounds(
 ) -> Iterator[dict[str, int]]:
     """Group -> its fold, drawn anew for each repeat.
 
-    of: what the groups are, with {} for their number. Raises UsageError for fewer of them than
-    folds, or less than two folds.
+    of: description of the groups, with {} for their number. Raises UsageError for fewer groups
+    than folds, or less than two folds.
     """
-    names = sorted(set(groups))
-    if not 2 <= folds <= len(names):
-        raise UsageError(f"{folds} folds for {of.format(len(names))}", code="out-of-range")
+    ordered = sorted(set(groups))
+    if not 2 <= folds <= len(ordered):
+        raise UsageError(f"{folds} folds for {of.format(len(ordered))}", code="out-of-range")
     rng = random.Random(seed)
     for _ in range(repeats):
-        rng.shuffle(names)
-        yield {name: number % folds for number, name in enumerate(names)}
+        rng.shuffle(ordered)
+        yield {name: number % folds for number, name in enumerate(ordered)}
 
 
 def calibrate(
@@ -155,22 +155,22 @@ def calibrate(
     DataError where no sample has a label, UsageError for fewer labeled prompts than folds.
     """
     table, assumed = decide_all(samples, human, rules, grid)
-    names = list(table[grid[0]])
-    chosen = best_setting(table, names)
-    in_sample = objective([table[chosen][name] for name in names])
-    prompts = {one.sample_id: one.prompt_id for one, _ in samples if one.sample_id in human}
+    labeled = list(table[grid[0]])
+    chosen = best_setting(table, labeled)
+    in_sample = objective([table[chosen][name] for name in labeled])
+    prompts = {item.sample_id: item.prompt_id for item, _ in samples if item.sample_id in human}
     rounds, picks = [], dict.fromkeys(table, 0)
     for fold in fold_rounds(prompts.values(), folds, repeats, seed, "{} labeled prompts"):
         held_out: list[Decision] = []
         for number in range(folds):
-            setting = best_setting(table, [n for n in names if fold[prompts[n]] != number])
+            setting = best_setting(table, [n for n in labeled if fold[prompts[n]] != number])
             picks[setting] += 1
-            held_out += [table[setting][n] for n in names if fold[prompts[n]] == number]
+            held_out += [table[setting][n] for n in labeled if fold[prompts[n]] == number]
         rounds.append(objective(held_out))
     mean = Objective(*(sum(values) / repeats for values in zip(*rounds, strict=True)))
-    spread = [one.j for one in rounds]
+    spread = [item.j for item in rounds]
     return {
-        "labeled": len(names),
+        "labeled": len(labeled),
         "chosen": chosen._asdict(),
         "in_sample": in_sample._asdict(),
         "cross_validated": mean._asdict()
@@ -183,7 +183,7 @@ def calibrate(
         ],
         "warnings": _warnings(chosen, grid, samples, human, assumed),
         "grid": [
-            setting._asdict() | objective([decisions[name] for name in names])._asdict()
+            setting._asdict() | objective([decisions[name] for name in labeled])._asdict()
             for setting, decisions in table.items()
         ],
     }
@@ -196,34 +196,34 @@ def _warnings(
     human: Mapping[str, str],
     assumed: int,
 ) -> list[str]:
-    """What the calibration can't know: edges of the grid, settings that move nothing."""
-    found = []
+    """Limits of the calibration: edges of the grid, settings without an effect."""
+    warnings = []
     for name, value, tried in zip(
         GridSetting._fields, chosen, zip(*grid, strict=True), strict=True
     ):
         if min(tried) < max(tried) and value in (min(tried), max(tried)):
             end = "smallest" if value == min(tried) else "largest"
-            found.append(
+            warnings.append(
                 f"{name} = {value} is the {end} of the grid: the optimum may lie beyond it"
             )
     scores = [
-        one.score
+        detection.score
         for sample, _ in samples
         if sample.sample_id in human
-        for one in sample.detectors.primary.detections
+        for detection in sample.detectors.primary.detections
     ]
     thresholds = sorted({setting.detection_score for setting in grid})
     if scores and len(thresholds) > 1 and min(scores) >= thresholds[-1]:
-        found.append(
+        warnings.append(
             f"no recorded detection scores below {min(scores):.2f}: detection_score decides "
             f"nothing in {thresholds}; record detections with a lower threshold"
         )
     if assumed:
-        found.append(
+        warnings.append(
             f"{assumed} samples had no recorded stability under some setting, taken as 1: measure "
             f"it with the smallest margin"
         )
-    return found
+    return warnings
 
 
 def calibrate_files(
@@ -235,15 +235,15 @@ def calibrate_files(
     Raises RowError where two of the files hold the same sample, DataError where no label is left.
     """
     samples = [pair for path in detections for pair in read_samples(path, size)]
-    known = {sample.sample_id for sample, _ in samples}
-    if len(known) < len(samples):
+    sample_ids = {sample.sample_id for sample, _ in samples}
+    if len(sample_ids) < len(samples):
         raise RowError(
-            "two of the files hold the same sample_id: give each run once", code="duplicate-id"
+            "two of the files have the same sample_id: name each run once", code="duplicate-id"
         )
-    given = read_labels(labels)
-    human = human_verdicts([label for label in given if label.case in known], known)
+    all_labels = read_labels(labels)
+    human = human_verdicts([label for label in all_labels if label.case in sample_ids], sample_ids)
     result = calibrate(samples, human, CheckerRules.load(rules), folds=folds)
-    result["left_out"] = sorted({label.case for label in given} - known)
+    result["left_out"] = sorted({label.case for label in all_labels} - sample_ids)
     if out:
         write_json(out, result)
     return result

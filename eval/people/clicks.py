@@ -29,12 +29,12 @@ Clicks = dict[str, dict[str, str]]
 
 
 def read_clicks(path: Path, form: ReviewForm) -> Clicks:
-    """The answers in one file of the page, as last clicked; empty where there is no file.
+    """The answers in one file of the page, as last clicked; empty without a file.
 
     Raises RowError for a record without its key: the file is of another kind of review.
     """
-    found: Clicks = {}
-    names = (*(one.name for one in form.fields), "note")
+    clicks: Clicks = {}
+    columns = (*(field.name for field in form.fields), "note")
     for line, record in enumerate(read_records(path), 1):
         if missing := [column for column in form.key if column not in record]:
             raise RowError(
@@ -42,25 +42,27 @@ def read_clicks(path: Path, form: ReviewForm) -> Clicks:
                 code="missing-field",
             )
         task = form.name(record)
-        found.setdefault(task, {}).update({n: record[n] for n in names if n in record})
-    return found
+        clicks.setdefault(task, {}).update({n: record[n] for n in columns if n in record})
+    return clicks
 
 
 def agreement(everyone: Mapping[str, Clicks], form: ReviewForm) -> dict[str, float | None]:
     """Krippendorff's alpha of each field over all annotators, ordinal for ratings; None where it is
     undefined."""
     tasks = sorted(set().union(*everyone.values()))
-    found = {}
+    alphas = {}
     for field in form.fields:
-        ratings = [[given.get(t, {}).get(field.name) for t in tasks] for given in everyone.values()]
+        ratings = [
+            [clicks.get(t, {}).get(field.name) for t in tasks] for clicks in everyone.values()
+        ]
         scale: LabelScale = "ordinal" if form.blind else "nominal"
         order = [value for value, _ in field.options]
-        found[field.name] = number(krippendorff_alpha(ratings, scale, order)) if tasks else None
-    return found
+        alphas[field.name] = number(krippendorff_alpha(ratings, scale, order)) if tasks else None
+    return alphas
 
 
 def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str, Any]:
-    """One row a task: what most say of each field, every vote and every note.
+    """One row for each task: the majority of each field, every vote and every note.
 
     A field on which the annotators are evenly split is listed in `split` of the result and not in
     the row; a row without any decision is left out. Raises RowError for two files of one name.
@@ -68,14 +70,16 @@ def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str
     everyone: dict[str, Clicks] = {}
     for path in files:
         if path.stem in everyone:
-            raise RowError(f"{path}: {path.stem!r} labels in another file too", code="duplicate-id")
+            raise RowError(
+                f"{path}: {path.stem!r} also labels in another file", code="duplicate-id"
+            )
         if not path.is_file():
             raise RowError(f"{path}: no such file", code="no-such-file")
         everyone[path.stem] = read_clicks(path, form)
     split: dict[str, list[str]] = {field.name: [] for field in form.fields}
     rows = []
     for task in sorted(set().union(*everyone.values())):
-        votes = {who: given[task] for who, given in everyone.items() if task in given}
+        votes = {who: clicks[task] for who, clicks in everyone.items() if task in clicks}
         decided = {}
         for field in form.fields:
             winner = most_common(
@@ -91,7 +95,7 @@ def merge_clicks(files: Sequence[Path], form: ReviewForm, out: Path) -> dict[str
     write_rows(out, rows)
     return {
         "tasks": len(rows),
-        "labels": {who: len(given) for who, given in everyone.items()},
+        "labels": {who: len(clicks) for who, clicks in everyone.items()},
         "alpha": agreement(everyone, form),
         "split": {name: tasks for name, tasks in split.items() if tasks},
     }
@@ -115,7 +119,7 @@ def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
 
 
 def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
-    """Writes one row a case, question and image: what most annotators say, and every vote.
+    """Writes one row for each case, question and image: the majority label, and every vote.
 
     A row without an annotator belongs to the file's name. An even split is UNDECIDABLE for
     verdicts; other questions are then left out and listed in `split`. Raises RowError for an
@@ -123,28 +127,30 @@ def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
     """
     merged: list[Label] = []
     for path in files:
-        own = [replace(one, annotator=one.annotator or path.stem) for one in read_labels(path)]
-        twice = {label.annotator for label in own} & {label.annotator for label in merged}
+        labels = [
+            replace(label, annotator=label.annotator or path.stem) for label in read_labels(path)
+        ]
+        twice = {label.annotator for label in labels} & {label.annotator for label in merged}
         if twice:
             raise RowError(
-                f"{path}: {sorted(twice)[0]!r} labels in another file too", code="duplicate-id"
+                f"{path}: {sorted(twice)[0]!r} also labels in another file", code="duplicate-id"
             )
-        merged += own
+        merged += labels
     if kind == "verdict":
         merged = check_labels(merged, {label.case for label in merged}, ANSWERS)
     check_placed(merged)
     decided = consensus(merged)
     votes: dict[LabeledImage, dict[str, str]] = {}
-    for one in merged:
-        votes.setdefault(one.about, {})[one.annotator] = one.label
+    for label in merged:
+        votes.setdefault(label.about, {})[label.annotator] = label.label
     tie = "UNDECIDABLE" if kind == "verdict" else None
     rows = []
     split = []
     for about, most in sorted(decided.items()):
         case, question, image = about
-        if label := most or tie:
+        if decision := most or tie:
             place = {"case": case, "question": question} | ({"image": image} if image else {})
-            rows.append({**place, "label": label, "votes": votes[about]})
+            rows.append({**place, "label": decision, "votes": votes[about]})
         else:
             split.append("/".join(filter(None, about)))
     write_rows(out, rows)

@@ -43,12 +43,12 @@ class ReviewForm(BaseModel, frozen=True):
     part: tuple[str, ...] = ()
     """Columns of the key that only samples of runs have: cases are the same in several runs."""
     blind: bool = False
-    """Whether images are sent as pixels alone, without what their files say of their making."""
+    """Whether images are sent as pixels alone, without the metadata of their files."""
 
     def name(self, record: Mapping[str, Any]) -> str:
         """Returns the task of a label. Raises KeyError for a label of another form."""
-        parts = [str(record[column]) for column in self.key]
-        return "/".join([*parts, *(str(record[c]) for c in self.part if c in record)])
+        values = [str(record[column]) for column in self.key]
+        return "/".join([*values, *(str(record[c]) for c in self.part if c in record)])
 
 
 _ADMIN_COLUMNS = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
@@ -59,8 +59,8 @@ _SHOWN_APART = ("image", "images", "level")
 FORMS = TypeAdapter(dict[str, ReviewForm]).validate_python(
     tomllib.loads(resources.files(__package__).joinpath("forms.toml").read_text("utf-8"))
 )
-"""By name: SpatialBench-UC's audit, selection of a judge, quality of one image or of two side by
-side, CF-World's review, review of the bank."""
+"""Kind -> form: SpatialBench-UC's audit, selection of a judge, quality of one image or of two side
+by side, CF-World's review, review of the bank."""
 
 
 def open_form(kind: str) -> ReviewForm:
@@ -85,7 +85,7 @@ class ReviewTask:
     captions: tuple[str, ...] = ()
     """Below the images, where there are several."""
     clips: tuple[int, ...] = ()
-    """Which of the images are clips, counted from 0."""
+    """Places of the clips among the images, counted from 0."""
 
     @property
     def id(self) -> str:
@@ -112,9 +112,9 @@ def read_tasks(path: Path, form: ReviewForm) -> list[ReviewTask]:
                 raise RowError(
                     f"{path}:{number}: {key[0][0]}: {name!r} occurs twice", code="duplicate-id"
                 )
-            seen = tasks[name]
-            new = tuple(text for text in texts if text[1] not in {t for _, t in seen.texts})
-            task = ReviewTask(key, seen.texts + new, seen.images + task.images)
+            earlier = tasks[name]
+            new = tuple(text for text in texts if text[1] not in {t for _, t in earlier.texts})
+            task = ReviewTask(key, earlier.texts + new, earlier.images + task.images)
         tasks[name] = task
     if not tasks:
         raise RowError(f"{path}: nothing to review", code="nothing-to-do")
@@ -136,11 +136,13 @@ def _key(
     key = []
     for column in form.key:
         values = (row.get(name) for name in (column, *form.aliases))
-        value = next((str(one) for one in values if isinstance(one, (str, int)) and one != ""), "")
+        value = next(
+            (str(text) for text in values if isinstance(text, (str, int)) and text != ""), ""
+        )
         if not value:
-            names = " or ".join((column, *form.aliases))
+            columns = " or ".join((column, *form.aliases))
             raise RowError(
-                f"{path}:{number}: {names}: a non-empty text is needed", code="wrong-type"
+                f"{path}:{number}: {columns}: a non-empty text is needed", code="wrong-type"
             )
         key.append((column, value))
     return tuple(key)
@@ -154,15 +156,15 @@ def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
     if path.suffix not in (".yaml", ".yml"):
         return list(read_rows(path))
     entries = read_yaml(path)
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise RowError(f"{path}: holds no list of entries", code="wrong-type")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise RowError(f"{path}: is not a list of entries", code="wrong-type")
     return list(enumerate(entries, 1))
 
 
 def _options(
     row: Mapping[str, Any], form: ReviewForm, path: Path, number: int
 ) -> tuple[tuple[str, str], ...]:
-    """The labels of `answers` (key -> label), for a judge's question; none where there is none."""
+    """The labels of `answers` (key -> label), for a judge's question; empty without `answers`."""
     answers = row.get("answers")
     if form is not FORMS["judge"] or answers is None:
         return ()
@@ -177,22 +179,22 @@ def _options(
 
 def _images(row: Mapping[str, Any], path: Path, number: int) -> tuple[Path, ...]:
     named = row.get("images") or ([row["image"]] if row.get("image") else [])
-    found = tuple(path.parent / str(name) for name in named)
-    for image in found:
+    paths = tuple(path.parent / str(name) for name in named)
+    for image in paths:
         if not image.is_file():
             raise RowError(f"{path}:{number}: image: {image} is not there", code="no-such-file")
-    return found
+    return paths
 
 
 def _lines(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """A value as lines to read, those of what it holds by their own names; none for nothing."""
+    """A value as (name, text) lines, a line for each nested value; empty for an empty value."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _lines(f"{name} {key}", one)
+        for key, item in value.items():
+            yield from _lines(f"{name} {key}", item)
     elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        if any(isinstance(one, Mapping) for one in value):
-            for number, one in enumerate(value, 1):
-                yield from _lines(f"{name} {number}", one)
+        if any(isinstance(item, Mapping) for item in value):
+            for number, item in enumerate(value, 1):
+                yield from _lines(f"{name} {number}", item)
         elif value:
             yield name, "; ".join(map(str, value))
     elif not isinstance(value, bytes) and value not in (None, ""):

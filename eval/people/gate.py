@@ -63,27 +63,28 @@ def calibrate_run(
     unjudged one, DataError for labels that no threshold can be compared with.
     """
     run = Run.open(folder)
-    known = [name for name, suite in SUITES.items() if suite.has_gate]
-    if run.header.suite not in known:
+    gated_suites = [name for name, suite in SUITES.items() if suite.has_gate]
+    if run.header.suite not in gated_suites:
         raise RunError(
-            f"{folder} is of {run.header.suite}: only {known[0]} has a gate", code="wrong-suite"
+            f"{folder} is of {run.header.suite}: only {gated_suites[0]} has a gate",
+            code="wrong-suite",
         )
     images = {case: image.sha256 for case, image in run.images().items()}
-    own = labels_of_images(read_labels(labels), images)
-    asked = [label for label in own if label.question in ("", question)]
-    if not asked:
+    of_run = labels_of_images(read_labels(labels), images)
+    of_question = [label for label in of_run if label.question in ("", question)]
+    if not of_question:
         raise DataError(f"{labels}: no label of the question {question!r}", code="nothing-to-do")
-    checked = check_labels(asked, {case.id for case in run.cases()}, {question: ACCEPTANCE})
+    checked = check_labels(of_question, {case.id for case in run.cases()}, {question: ACCEPTANCE})
     accepted = {case: label for (case, _), label in single_labels(checked).items()}
-    found = {}
+    by_judge = {}
     for judge in run.chosen_judges(()):
         judged = outcomes(run, judge)
         labeled, left_out = labeled_images(judged, accepted)
         best = calibrate(labeled, folds)
         gates = {"published": GATE, "chosen": best["chosen"]["threshold"]}
         prr = {name: _prr(judged, gate) for name, gate in gates.items()}
-        found[judge.name] = {**best, "left_out": left_out, "prr": prr}
-    return dict(without_nan(found))
+        by_judge[judge.name] = {**best, "left_out": left_out, "prr": prr}
+    return dict(without_nan(by_judge))
 
 
 def labeled_images(
@@ -93,9 +94,9 @@ def labeled_images(
 
     labels: case -> `yes`, `no` or another answer to whether the image is acceptable.
     """
-    kept: list[tuple[float, bool, str]] = []
+    usable: list[tuple[float, bool, str]] = []
     left_out: Counter[str] = Counter()
-    for outcome in sorted(judged, key=lambda one: one.case.id):
+    for outcome in sorted(judged, key=lambda outcome: outcome.case.id):
         label = labels.get(outcome.case.id)
         if label is None:
             continue
@@ -107,8 +108,8 @@ def labeled_images(
         elif np.isnan(score):
             left_out["without a score"] += 1
         else:
-            kept.append((score, label == "yes", outcome.case.clusters[0]))
-    scores, accepted, laws = zip(*kept, strict=True) if kept else ((), (), ())
+            usable.append((score, label == "yes", outcome.case.clusters[0]))
+    scores, accepted, laws = zip(*usable, strict=True) if usable else ((), (), ())
     return GateSample(np.array(scores), np.array(accepted, dtype=bool), np.array(laws)), dict(
         sorted(left_out.items())
     )
@@ -184,9 +185,9 @@ def _kappas(tables: Array) -> Array:
     """Cohen's kappa of 2 x 2 tables of shape (..., 4), counts or shares; NaN where undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         share = tables / tables.sum(axis=-1, keepdims=True)
-        both, gate, humans, neither = np.moveaxis(share, -1, 0)
-        chance = (both + gate) * (both + humans) + (neither + gate) * (neither + humans)
-        return np.where(chance < 1, (both + neither - chance) / (1 - chance), np.nan)
+        agreed, gate, humans, neither = np.moveaxis(share, -1, 0)
+        chance = (agreed + gate) * (agreed + humans) + (neither + gate) * (neither + humans)
+        return np.where(chance < 1, (agreed + neither - chance) / (1 - chance), np.nan)
 
 
 def _best(kappas: Array) -> NDArray[np.intp]:
@@ -194,8 +195,8 @@ def _best(kappas: Array) -> NDArray[np.intp]:
 
     Of equally high ones it is the one nearest to the published gate.
     """
-    known = np.where(np.isnan(kappas), -np.inf, kappas)
-    return np.asarray(_NEAREST[np.argmax(known[..., _NEAREST], axis=-1)])
+    finite = np.where(np.isnan(kappas), -np.inf, kappas)
+    return np.asarray(_NEAREST[np.argmax(finite[..., _NEAREST], axis=-1)])
 
 
 def _cross_validate(
@@ -224,11 +225,11 @@ def _prr(judged: Sequence[Outcome], gate: float) -> float:
 
 def _warnings(chosen: float, accepted: int, rejected: int) -> list[str]:
     """Limits of the calibration: the edge of the grid, too few labels."""
-    found = []
+    warnings = []
     if chosen in (GRID[0], GRID[-1]):
         end = "smallest" if chosen == GRID[0] else "largest"
-        found.append(f"{chosen} is the {end} of the grid: the best threshold may lie beyond it")
-    for what, count in (("accepted", accepted), ("rejected", rejected)):
+        warnings.append(f"{chosen} is the {end} of the grid: the best threshold may lie beyond it")
+    for kind, count in (("accepted", accepted), ("rejected", rejected)):
         if count < FEW:
-            found.append(f"only {count} {what} images: the choice depends on single labels")
-    return found
+            warnings.append(f"only {count} {kind} images: the choice depends on single labels")
+    return warnings

@@ -42,7 +42,7 @@ DYNAMIC_TITLE = "Your answer to the question above"
 NOTE = "note"
 """Name of the free text, in a form that has one."""
 _COUNTS = ("skipped", "empty", "incomplete", "drafts", "unlabeled", "shown_a_prediction")
-"""What an import counts besides labels."""
+"""Counts of an import besides labels."""
 
 
 class _Result(BaseModel, frozen=True):
@@ -326,7 +326,7 @@ def _answers(
 
 
 def _annotator(
-    completed_by: int | str | Mapping[str, Any], names: Mapping[str, str], place: str
+    completed_by: int | str | Mapping[str, Any], annotators: Mapping[str, str], place: str
 ) -> tuple[str, str]:
     """Name of an account's file, and the account: its number, or else its email."""
     account = completed_by if isinstance(completed_by, Mapping) else {"id": completed_by}
@@ -336,7 +336,9 @@ def _annotator(
             f"{place}: completed_by: names neither `id` nor `email`", code="missing-field"
         )
     public = ids[0] if ids[0].isdigit() else hashlib.sha256(ids[0].encode()).hexdigest()[:8]
-    name = next((names[known] for known in ids if known in names), f"ls-{public}")
+    name = next(
+        (annotators[account_id] for account_id in ids if account_id in annotators), f"ls-{public}"
+    )
     check_name(name)
     return name, ids[0]
 
@@ -363,7 +365,7 @@ def _add_earlier(
 
 def parse_names(specs: Sequence[str]) -> dict[str, str]:
     """Account -> name, of `ACCOUNT=NAME`. Raises UsageError for anything else."""
-    names = {}
+    annotators = {}
     for spec in specs:
         account, _, name = spec.rpartition("=")
         if not account or not name:
@@ -371,5 +373,5 @@ def parse_names(specs: Sequence[str]) -> dict[str, str]:
                 f"--annotator {spec}: write ACCOUNT=NAME, e.g. 3=ann", code="bad-option"
             )
         check_name(name)
-        names[account] = name
-    return names
+        annotators[account] = name
+    return annotators

@@ -1,8 +1,8 @@
-"""What the labeling page is sent of an image or a clip.
+"""Bytes of an image or a clip for the labeling page.
 
 A clip is played as MP4 or WebM. An animated GIF or WebP is encoded anew, once, and kept beside the
-labels. Where the form is blind, all images are PNG and all clips MP4 of our own making: neither
-their files nor how the browser plays them tell who made them.
+labels. Where the form is blind, all images are PNG and all clips MP4 encoded here: neither their
+files nor their playback reveal the generator.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ from .forms import ReviewForm
 from .sampling import SAMPLE, LabelingSample, SampledItem
 
 SIDES = {"left": 1.0, "same": 0.0, "right": -1.0}
-"""Which image is better, of two side by side."""
+"""Preferred side of two images -> preference for the left one."""
 
 
 def analyze_ratings(folder: Path) -> dict[str, Any]:
-    """Everything that the labels in a folder of `audit serve` say. Undefined numbers are None.
+    """Statistics of the labels in a folder of `audit serve`. Undefined numbers are None.
 
     Raises UsageError for a folder without a sample of runs or without labels, RowError for a label
     of an item that was not drawn.
@@ -52,10 +52,10 @@ def analyze_ratings(folder: Path) -> dict[str, Any]:
         file.stem: read_clicks(file, sample.form) for file in sorted(folder.glob("*.jsonl"))
     }
     items = {item.id: item for item in sample.items}
-    for who, given in everyone.items():
-        if unknown := sorted(set(given) - set(items)):
+    for who, clicks in everyone.items():
+        if unknown := sorted(set(clicks) - set(items)):
             raise RowError(
-                f"{folder / who}.jsonl: item {unknown[0]!r} is none of the sample",
+                f"{folder / who}.jsonl: item {unknown[0]!r} is not in the sample",
                 code="unknown-reference",
             )
     if not any(everyone.values()):
@@ -64,16 +64,16 @@ def analyze_ratings(folder: Path) -> dict[str, Any]:
     return {
         "kind": sample.kind,
         "items": len(items),
-        "labels": {who: len(given) for who, given in everyone.items()},
+        "labels": {who: len(clicks) for who, clicks in everyone.items()},
         "alpha": agreement(everyone, sample.form),
         **show(sample, items, everyone),
     }
 
 
 def _numbers(form: ReviewForm, name: str, item: str, everyone: Mapping[str, Clicks]) -> list[float]:
-    """What the annotators said of a field of an item."""
-    said = (given[item][name] for given in everyone.values() if name in given.get(item, {}))
-    return [SIDES[value] if value in SIDES else float(value) for value in said]
+    """The annotators' values of a field of an item."""
+    values = (clicks[item][name] for clicks in everyone.values() if name in clicks.get(item, {}))
+    return [SIDES[value] if value in SIDES else float(value) for value in values]
 
 
 def _rated(
@@ -86,14 +86,14 @@ def _rated(
         means: dict[str, dict[str, float]] = {name: {} for name in sample.names}
         clusters = {item.case: item.cluster for item in items.values()}
         for item in items.values():
-            if said := _numbers(sample.form, field.name, item.id, everyone):
-                means[item.runs[0]][item.case] = fmean(said)
+            if numbers := _numbers(sample.form, field.name, item.id, everyone):
+                means[item.runs[0]][item.case] = fmean(numbers)
         pairs = [
             _difference(first, second, means, clusters, ends)
             for first, second in combinations(sample.names, 2)
         ]
         fields[field.name] = {
-            "runs": {run: _mean(found, clusters, ends) for run, found in means.items()},
+            "runs": {run: _mean(ratings, clusters, ends) for run, ratings in means.items()},
             "pairs": _with_holm(pairs),
         }
     return {"fields": fields}
@@ -104,8 +104,8 @@ def _mean(
 ) -> dict[str, Any]:
     if not values:
         return {"mean": None, "interval": None, "n": 0}
-    (found,) = cluster_interval(list(values.values()), [clusters[case] for case in values], ends)
-    return {"mean": found.value, "interval": list(found.interval), "n": len(values)}
+    (estimate,) = cluster_interval(list(values.values()), [clusters[case] for case in values], ends)
+    return {"mean": estimate.value, "interval": list(estimate.interval), "n": len(values)}
 
 
 def _difference(
@@ -132,13 +132,13 @@ def _shift(
     """A mean with its interval, Wilcoxon's test of the clusters' means, and their signs."""
     if not len(values):
         return {name: None, "interval": None, "p_value": None, "n": 0, "clusters": 0}
-    (found,) = cluster_interval(values, clusters, ends)
+    (estimate,) = cluster_interval(values, clusters, ends)
     members = np.unique(np.asarray(clusters), return_inverse=True)[1]
     means = np.bincount(members, weights=values) / np.bincount(members)
     above, below = int((means > 0).sum()), int((means < 0).sum())
     return {
-        name: found.value,
-        "interval": list(found.interval) if not math.isnan(found.interval.low) else None,
+        name: estimate.value,
+        "interval": list(estimate.interval) if not math.isnan(estimate.interval.low) else None,
         "p_value": signed_rank(means),
         "sign_test": mcnemar(above, below),
         "clusters_above": above,
@@ -163,7 +163,7 @@ def signed_rank(values: Array) -> float:
 def _compared(
     sample: LabelingSample, items: Mapping[str, SampledItem], everyone: Mapping[str, Clicks]
 ) -> dict[str, Any]:
-    """Of every two runs: how often each is preferred, whichever side it stood on."""
+    """For every two runs, how often each is preferred, regardless of its side."""
     fields: dict[str, Any] = {}
     for field in sample.form.fields:
         pairs = []
@@ -172,10 +172,10 @@ def _compared(
             sides: list[float] = []
             clusters: list[str] = []
             for item in items.values():
-                said = _numbers(sample.form, field.name, item.id, everyone)
-                if set(item.runs) != {first, second} or not said:
+                numbers = _numbers(sample.form, field.name, item.id, everyone)
+                if set(item.runs) != {first, second} or not numbers:
                     continue
-                left = fmean(said)
+                left = fmean(numbers)
                 wins[item.id] = left if item.runs[0] == second else -left
                 sides.append(left)
                 clusters.append(item.cluster)
@@ -197,8 +197,8 @@ def _compared(
 
 def _with_holm(pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The pairs with their p-values after Holm."""
-    known = [pair for pair in pairs if pair["p_value"] is not None]
-    for pair, value in zip(known, holm([pair["p_value"] for pair in known]), strict=True):
+    defined = [pair for pair in pairs if pair["p_value"] is not None]
+    for pair, value in zip(defined, holm([pair["p_value"] for pair in defined]), strict=True):
         pair["adjusted"] = value
     return pairs
 

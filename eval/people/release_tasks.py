@@ -1,7 +1,7 @@
-"""A release to read on the page: rows with their gold images, e.g. right and exchanged.
+"""A release as tasks for the page: rows with their gold images, e.g. right and exchanged.
 
-A vote is of a row as it was read: its key ends in the digest of the row, and says nothing of the
-row once that is another one.
+A vote is for a version of a row: its key ends in the digest of the row, and does not count for
+later versions.
 """
 
 from __future__ import annotations
@@ -42,32 +42,33 @@ def release_tasks(root: Path, form: ReviewForm, folder: Path) -> list[ReviewTask
                 for source in gold.sources(row):
                     images.setdefault(source, {}).setdefault(case.variant, row)
         for row in read_rows(str(root), name).rows:
-            shown = [
+            captioned = [
                 (caption, images[row.id][variant])
                 for variant, caption in gold.captions.items()
                 if variant in images.get(row.id, {})
             ]
-            tasks.append(_task(row, shown, form, folder))
+            tasks.append(_task(row, captioned, form, folder))
     if not tasks:
         raise DataError(
-            f"{root}: no config of it has gold images: name a file of rows", code="nothing-to-do"
+            f"{root}: none of its configs has gold images: name a file of rows",
+            code="nothing-to-do",
         )
     return tasks
 
 
 def _task(
-    row: Row, shown: Sequence[tuple[str, GoldRow]], form: ReviewForm, folder: Path
+    row: Row, captioned: Sequence[tuple[str, GoldRow]], form: ReviewForm, folder: Path
 ) -> ReviewTask:
     (column,) = form.key
     return ReviewTask(
         key=((column, f"{row.provenance.entry}@{content_digest(row)}"),),
         texts=row_texts(row.model_dump(), form),
-        images=tuple(_kept(gold, folder) for _, gold in shown),
-        captions=tuple(caption for caption, _ in shown),
+        images=tuple(_image_file(gold, folder) for _, gold in captioned),
+        captions=tuple(caption for caption, _ in captioned),
     )
 
 
-def _kept(gold: GoldRow, folder: Path) -> Path:
+def _image_file(gold: GoldRow, folder: Path) -> Path:
     path = folder / "images" / f"{gold.image_sha256}.png"
     if not path.exists():
         write_whole(path, gold.image.bytes)

@@ -21,7 +21,8 @@ from ...tables import MALFORMED
 from ..core import ORIGINAL, Case
 from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation
-from ..engine.run import HEADER, Run, RunError
+from ..engine.run import HEADER, Run
+from ..results.changes import check_alike
 from ..results.judge_card import labels_of
 from ..results.names import short_names
 from .forms import FORMS, ReviewForm, ReviewTask, open_form
@@ -124,11 +125,11 @@ class LabelingSample:
 
     @classmethod
     def read(cls, path: Path) -> LabelingSample:
-        """Raises DataError for a file that holds no sample."""
+        """Reads a sample. Raises DataError for any other file."""
         try:
             plain = json.loads(path.read_text("utf-8"))
             items = [
-                SampledItem(**{n: _tuples(v) for n, v in one.items()}) for one in plain["items"]
+                SampledItem(**{n: _tuples(v) for n, v in item.items()}) for item in plain["items"]
             ]
             return cls(**{**plain, "runs": _tuples(plain["runs"]), "items": items})
         except (OSError, *MALFORMED) as error:
@@ -153,7 +154,7 @@ def open_audit(
         sample = draw_sample(paths, kind, folder, n, seed)
         return Audit.of(sample.form, sample.tasks, folder)
     if runs or len(paths) > 1:
-        raise UsageError("give folders of runs, or one file of rows", code="missing-option")
+        raise UsageError("name folders of runs, or one file of rows", code="missing-option")
     if n is not None or seed:
         raise UsageError(
             f"{paths[0]} is not a run: --n and --seed need runs to draw from", code="not-a-run"
@@ -181,8 +182,8 @@ def draw_sample(
     Raises UsageError for a sample drawn with other settings: labels belong to their sample.
     """
     path = folder / SAMPLE
-    names = short_names([root.resolve() for root in roots])
-    runs = tuple((name, str(root.resolve())) for name, root in zip(names, roots, strict=True))
+    run_names = short_names([root.resolve() for root in roots])
+    runs = tuple((name, str(root.resolve())) for name, root in zip(run_names, roots, strict=True))
     if len({folder for _, folder in runs}) < len(roots):
         raise UsageError("a run is given twice", code="duplicate-id")
     if path.exists():
@@ -195,7 +196,7 @@ def draw_sample(
             )
         return sample
     opened = {name: Run.open(Path(root)) for name, root in runs}
-    _check_alike(opened)
+    check_alike(opened)
     if kind not in DEFAULT_SIZES:
         raise UsageError(
             f"{kind} is not drawn from runs: choose from {', '.join(DEFAULT_SIZES)}",
@@ -206,17 +207,6 @@ def draw_sample(
     sample = LabelingSample(kind, runs, n, seed, items)
     sample.save(path)
     return sample
-
-
-def _check_alike(runs: Mapping[str, Run]) -> None:
-    base, *others = runs
-    for name in others:
-        one, first = runs[name].header, runs[base].header
-        if (one.suite, one.rows_sha256) != (first.suite, first.rows_sha256):
-            raise RunError(
-                f"{name} and {base} are of different rows: they can't be compared",
-                code="different-rows",
-            )
 
 
 def _shared(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[Case]:
@@ -242,7 +232,7 @@ def _ratings(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list
 def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """Every two runs' images of each drawn case, side by side; half of them exchanged."""
     if len(runs) < 2:
-        raise UsageError("two runs are needed to compare their images", code="too-few-items")
+        raise UsageError("a comparison needs at least two runs", code="too-few-items")
     items = []
     cases = _shared(runs, n, rng)
     for pair in combinations(runs, 2):
@@ -254,23 +244,25 @@ def _pairs(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[S
     return items
 
 
-def _item(runs: Mapping[str, Run], case: Case, names: tuple[str, ...], **more: Any) -> SampledItem:
-    images = [runs[name].images()[case.id] for name in names]
-    root = runs[names[0]].root.resolve()
+def _item(
+    runs: Mapping[str, Run], case: Case, run_names: tuple[str, ...], **judge_fields: Any
+) -> SampledItem:
+    images = [runs[name].images()[case.id] for name in run_names]
+    root = runs[run_names[0]].root.resolve()
     return SampledItem(
-        id=hashlib.sha256(json.dumps([case.id, *names]).encode()).hexdigest()[:16],
+        id=hashlib.sha256(json.dumps([case.id, *run_names]).encode()).hexdigest()[:16],
         case=case.id,
         cluster=case.clusters[0],
         prompt=case.prompt,
-        runs=names,
+        runs=run_names,
         images=tuple(image.sha256 for image in images),
         files=tuple(
             str(runs[name].image_path(image).resolve())
-            for name, image in zip(names, images, strict=True)
+            for name, image in zip(run_names, images, strict=True)
         ),
         frames=tuple(image.frames for image in images),
         source=str(root / case.source) if case.source else "",
-        **more,
+        **judge_fields,
     )
 
 
@@ -325,16 +317,16 @@ def _drawn(
 ) -> list[SampledItem]:
     """At most `n` items, at random within a stratum, each with its weight.
 
-    An image that is the same in two runs is asked about once, as of the first.
+    An image that is the same in two runs is drawn once, for the first run.
     """
-    seen: set[tuple[str, str, str]] = set()
+    drawn: set[tuple[str, str, str]] = set()
     distinct: dict[Stratum, list[SampledItem]] = {}
     for stratum, items in strata.items():
         for item in items:
             key = (item.case, item.question, item.images[0])
-            if key not in seen:
+            if key not in drawn:
                 distinct.setdefault(stratum, []).append(item)
-            seen.add(key)
+            drawn.add(key)
     for items in distinct.values():
         items.sort(key=lambda item: item.id)
     n = min(n, sum(map(len, distinct.values())))
@@ -350,8 +342,8 @@ def stratified(
 ) -> list[tuple[Item, float]]:
     """Draws `n` items, equal shares of the strata; each with its weight (items it represents).
 
-    What a small stratum can't fill goes to the others, so that rare ones are seen. choose: picks so
-    many items of one stratum.
+    What a small stratum can't fill goes to the others, so that rare ones are seen. choose: picks
+    that many items of one stratum.
     """
     sizes = {stratum: len(strata[stratum]) for stratum in sorted(strata)}
     shares = _equal_shares(sizes, n, rng)
@@ -365,13 +357,13 @@ def stratified(
 def _equal_shares(sizes: Mapping[Stratum, int], n: int, rng: random.Random) -> dict[Stratum, int]:
     """Stratum -> its share of `n`."""
     share = dict.fromkeys(sizes, 0)
-    left = n
-    while left:
+    remaining = n
+    while remaining:
         open_ = [name for name in sizes if share[name] < sizes[name]]
-        each, rest = divmod(left, len(open_))
-        extra = set(rng.sample(open_, rest)) if not each else set()
+        each, remainder = divmod(remaining, len(open_))
+        extra = set(rng.sample(open_, remainder)) if not each else set()
         for name in open_:
-            more = min(each or int(name in extra), sizes[name] - share[name])
-            share[name] += more
-            left -= more
+            added = min(each or int(name in extra), sizes[name] - share[name])
+            share[name] += added
+            remaining -= added
     return share

@@ -39,7 +39,8 @@ _HEADERS = {
     "form-action 'none'; frame-ancestors 'none'",
 }
 _FILE_HEADERS = {**_HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
-"""Of images and clips, which strangers made: in a tab of its own, one runs and reads nothing."""
+"""Headers of images and clips, which are untrusted: in their own tab they can't run or read
+anything."""
 
 
 class RequestRefused(UsageError):
@@ -47,7 +48,7 @@ class RequestRefused(UsageError):
 
 
 def check_name(annotator: str) -> None:
-    """Raises RequestRefused for a name of an annotator that is no plain word."""
+    """Raises RequestRefused for a name of an annotator that is not a plain word."""
     if not _NAME.fullmatch(annotator) or annotator.startswith("."):
         raise RequestRefused(
             "a name is 1 to 40 letters, digits, dots, dashes or underscores", code="bad-request"
@@ -56,14 +57,14 @@ def check_name(annotator: str) -> None:
 
 @dataclass
 class Audit:
-    """The tasks, and what everyone has said of them so far."""
+    """The tasks, and the labels that annotators gave so far."""
 
     form: ReviewForm
-    """What is asked."""
+    """Form of the questions."""
     tasks: list[ReviewTask]
     """In the file's order."""
     folder: Path
-    """Of the files of clicks."""
+    """Folder of the files of clicks."""
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
@@ -74,12 +75,12 @@ class Audit:
 
     @classmethod
     def of(cls, form: ReviewForm, tasks: Sequence[ReviewTask], folder: Path) -> Audit:
-        """An audit whose clicks are in a folder, made where it isn't there."""
+        """An audit with its clicks in a folder, which is created if missing."""
         folder.mkdir(parents=True, exist_ok=True)
         return cls(form, list(tasks), folder)
 
     def file(self, annotator: str) -> Path:
-        """Somebody's clicks. Raises RequestRefused for a name that is no plain word."""
+        """Path of an annotator's clicks. Raises RequestRefused for a name with other signs."""
         check_name(annotator)
         return self.folder / f"{annotator}.jsonl"
 
@@ -92,12 +93,12 @@ class Audit:
 
         Raises RequestRefused for an unknown task, field or value.
         """
-        asked = next((one for one in self.tasks if one.id == task), None)
-        if asked is None:
+        task_row = next((entry for entry in self.tasks if entry.id == task), None)
+        if task_row is None:
             raise RequestRefused(f"no task {task!r}", code="bad-request")
         allowed = {
-            one.name: {value for value, _ in asked.options or one.options}
-            for one in self.form.fields
+            entry.name: {value for value, _ in task_row.options or entry.options}
+            for entry in self.form.fields
         }
         for name, value in values.items():
             if name == "note" and self.form.note and isinstance(value, str):
@@ -105,10 +106,10 @@ class Audit:
             if name not in allowed or not isinstance(value, str) or value not in allowed[name]:
                 raise RequestRefused(f"field {name!r} can't be {value!r}", code="bad-request")
         with self._lock:
-            known = self.labels(annotator).get(task, {})
+            earlier = self.labels(annotator).get(task, {})
             record = {
-                **dict(asked.key),
-                **known,
+                **dict(task_row.key),
+                **earlier,
                 **values,
                 "annotator": annotator,
                 "clicked": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -118,7 +119,7 @@ class Audit:
         return record
 
     def state(self, annotator: str) -> dict[str, Any]:
-        """Everything that somebody's page needs; never what others or a machine said."""
+        """Everything that an annotator's page needs, without labels by others or by a judge."""
         return {
             "annotator": annotator,
             "fields": [field.model_dump() for field in self.form.fields],
@@ -141,10 +142,10 @@ class Audit:
         """Krippendorff's alpha of each field over all annotators, and how much each has done."""
         files = sorted(self.folder.glob("*.jsonl"))
         everyone = {path.stem: self.labels(path.stem) for path in files}
-        wanted = {one.name for one in self.form.fields}
+        wanted = {field.name for field in self.form.fields}
         return {
             "done": {
-                name: sum(wanted <= given.keys() for given in labels.values())
+                name: sum(wanted <= clicked.keys() for clicked in labels.values())
                 for name, labels in everyone.items()
             },
             "tasks": len(self.tasks),
@@ -153,9 +154,9 @@ class Audit:
 
     def image(self, task: str, index: int) -> Path:
         """An image or clip of a task. Raises RequestRefused for any other."""
-        for one in self.tasks:
-            if one.id == task and 0 <= index < len(one.images):
-                return one.images[index]
+        for candidate in self.tasks:
+            if candidate.id == task and 0 <= index < len(candidate.images):
+                return candidate.images[index]
         raise RequestRefused("no such image", code="bad-request")
 
 
@@ -172,7 +173,7 @@ class AuditServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """What to open; whoever has it may label."""
+        """Address to open; it permits labeling."""
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"
 
 
@@ -190,8 +191,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self._post)
 
     def _answer(self, work: Any) -> None:
-        parts = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        address = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
         # Another name for this address would be a page elsewhere that points here.
         hosts = (f"127.0.0.1:{self.server.server_port}", f"localhost:{self.server.server_port}")
         token = query.get("token", self.headers.get("X-Token", ""))
@@ -202,17 +203,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, b"open the address that the command printed")
             return
         try:
-            work(parts.path, query)
+            work(address.path, query)
         except (ValueError, KeyError) as error:
             self._json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
 
     def _get(self, path: str, query: Mapping[str, str]) -> None:
         audit = self.server.audit
         if path == "/":
-            page = _own("page.html").replace(b"{token}", self.server.token.encode())
+            page = _package_file("page.html").replace(b"{token}", self.server.token.encode())
             self._send(HTTPStatus.OK, page, "text/html; charset=utf-8")
         elif path == "/page.js":
-            self._send(HTTPStatus.OK, _own("page.js"), "text/javascript; charset=utf-8")
+            self._send(HTTPStatus.OK, _package_file("page.js"), "text/javascript; charset=utf-8")
         elif path == "/state":
             self._json(audit.state(query["annotator"]))
         elif path == "/agreement":
@@ -255,7 +256,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _own(name: str) -> bytes:
+def _package_file(name: str) -> bytes:
     """A file of this package."""
     return resources.files(__package__).joinpath(name).read_bytes()
 

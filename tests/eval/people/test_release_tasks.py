@@ -76,7 +76,7 @@ def test_what_can_t_be_read_is_said(release: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "checksums.json").write_text(json.dumps({"files": {}, "version": "1"}))
-    with pytest.raises(DataError, match="no config of it has gold images"):
+    with pytest.raises(DataError, match="none of its configs has gold images"):
         open_audit([bare], "bank", tmp_path / "votes")
     (tmp_path / "votes.yaml").write_text("- {pair: a, read: b, said: accept, people: 0}\n")
     with pytest.raises(BankError, match="nobody read it"):
