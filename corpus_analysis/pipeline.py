@@ -32,7 +32,7 @@ from .images.retrieve import (
 from .mining.mine_source import PAIRS, Funnel, MineSettings, mine_pairs
 
 STAGES = ("pairs", "images", "layout", "all")
-"""How far a run goes; `all` means `layout`."""
+"""Last stage of a run; `all` means `layout`."""
 
 IMAGES = "images"
 JUDGMENTS = "judgments"
@@ -62,11 +62,11 @@ class CorpusSettings:
     judge: str = ""
     """Judge spec; required for the stage `layout`."""
     fetch: FetchSettings = field(default_factory=FetchSettings)
-    """How images are fetched, and which are kept."""
+    """Limits on fetching and storing images."""
     threads: int = 32
     """Downloads at the same time."""
     image_folder: Path | None = None
-    """Folder of the files that a column of the source names; None for beside the source."""
+    """Folder of the image files that the source names; None for beside the source."""
     retry_failed: bool = False
     """Whether to try failed downloads again."""
     concurrency: int = 8
@@ -80,17 +80,17 @@ class Finished:
     """The result of a run."""
 
     funnel: Funnel
-    """Counts of the captions."""
+    """Counts of captions at each stage."""
     images: dict[str, Any] | None
     """Counts of the images; None if the run stopped before them."""
     alignment: Alignment | None
-    """The answer; None if the run stopped before the layout."""
+    """Result of the layout stage; None if the run stopped before the layout."""
     warnings: tuple[str, ...]
     """Problems to check before trusting the result."""
 
 
 def run(settings: CorpusSettings, progress: Progress) -> Finished:
-    """Runs every stage up to the one asked for; run again after any end, each stage resumes.
+    """Runs every stage up to `settings.stage`; in a second run each stage resumes.
 
     Raises UsageError for bad settings, InUseError if another run writes to the folder, and
     CorpusError if a stage can't continue.
@@ -129,10 +129,10 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
 
 
 def _run_part(settings: CorpusSettings, progress: Progress) -> Finished:
-    """Mines one part of a run beside processes that mine the others."""
+    """Mines one share of a run beside processes that mine the others."""
     if settings.stage != "pairs":
         raise UsageError(
-            "--shard mines pairs; run without it, after all shards, to go on",
+            "--shard mines pairs; to continue, run without it after all shards",
             code="conflicting-options",
         )
     out = settings.mine.out
@@ -210,7 +210,7 @@ def read_pairs(out: Path) -> Iterator[dict[str, Any]]:
     shards = sorted((out / PAIRS).glob("*.parquet"))
     if not shards:
         raise CorpusError(
-            f"{out} holds no pairs; run `counterprior mine SOURCE --out {out}`",
+            f"{out} has no pairs; run `counterprior mine SOURCE --out {out}`",
             code="stage-missing",
         )
     for shard in shards:

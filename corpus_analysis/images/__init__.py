@@ -1,1 +1,1 @@
-"""Addresses to images: what may be fetched, how much of it, and what is kept."""
+"""Fetching of images from their addresses or places: limits, checks and storage."""

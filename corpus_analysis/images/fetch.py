@@ -1,4 +1,4 @@
-"""Fetches one address: a stored image or the reason why not. Never raises for what a server does.
+"""Fetches one address: a stored image, or the reason for none. Never raises for a server's faults.
 
 Statuses are those of img2dataset (`success`, `failed_to_download`, `failed_to_resize`), so that its
 tools can read the table; `reason` says more.
@@ -18,10 +18,10 @@ FetchStatus = Literal["success", "failed_to_download", "failed_to_resize"]
 
 @dataclass(frozen=True)
 class FetchSettings(DownloadSettings):
-    """How politely and how cautiously images are fetched, and which are kept."""
+    """Limits on fetching images and on the images that are stored."""
 
     pixels: PixelLimits = field(default_factory=PixelLimits)
-    """Which images are kept."""
+    """Limits on the images that are stored."""
     rest_after: int | None = 5
     """As in `DownloadSettings`."""
 
@@ -34,7 +34,7 @@ class Fetched:
     status: FetchStatus
     reason: str
     """`ok`; of the connection `bad_url`, `scheme`, `refused_address`, `dns`, `connect`, `tls`,
-    `timeout`, `protocol`, `host_resting` (not asked: its host failed too often); of the answer
+    `timeout`, `protocol`, `host_resting` (not tried: its host failed too often); of the answer
     `redirects`, `http_404` and the like, `opted_out`, `too_large`, `encoding`; of the image
     `not_image`, `decode`, `animated`, `too_many_pixels`, `too_many_scans`, `too_small`, `aspect`,
     `internal`."""
@@ -55,7 +55,7 @@ class Fetcher(Downloader):
         super().__init__(settings, resolve)
 
     def fetch(self, url: str) -> Fetched:
-        """The image at an address, or why there is none."""
+        """Fetches the image at an address; the result gives the reason for a failure."""
         try:
             body, tries = self.download(url)
         except FetchError as error:

@@ -1,4 +1,4 @@
-"""Images that are there already: in tar shards, image columns and folders.
+"""Images that need no fetching: in tar shards, image columns and folders.
 
 A place is ``SOURCE#member=NAME@OFFSET+SIZE``, ``SOURCE#row=NUMBER`` or ``SOURCE#file=NAME``.
 """
@@ -23,13 +23,13 @@ _GROUPS_KEPT = 2
 
 def file_name(place: str) -> str:
     """Name of the file of an image at a place, without folders; empty for one in a column."""
-    kind, _, what = place.partition("#")[2].partition("=")
-    name = what.rpartition("@")[0] if kind == "member" else what if kind == "file" else ""
+    kind, _, detail = place.partition("#")[2].partition("=")
+    name = detail.rpartition("@")[0] if kind == "member" else detail if kind == "file" else ""
     return name.rpartition("/")[2]
 
 
 class NoImage(Exception):
-    """An image that isn't where it should be; carries the `reason`."""
+    """An image missing from its place; carries the `reason`."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class LocalImages:
     def __init__(
         self, sources: SourceSettings, folder: Path | None, settings: FetchSettings
     ) -> None:
-        """folder: where named files lie, if not beside the source; settings: which are kept."""
+        """folder: of the named files, None for beside the source. settings: limits on images."""
         self._settings = sources
         self._folder = folder
         self._pixels = settings.pixels
@@ -55,7 +55,7 @@ class LocalImages:
         return source_names(self._settings)
 
     def fetch(self, place: str) -> Fetched:
-        """The image at a place, or why there is none; never raises for what a file holds."""
+        """Reads the image at a place; the result gives the reason for a failure. Never raises."""
         try:
             data = self._read(place)
         except NoImage as error:
@@ -71,19 +71,19 @@ class LocalImages:
 
     def _read(self, place: str) -> bytes:
         source, _, where = place.partition("#")
-        kind, _, what = where.partition("=")
+        kind, _, detail = where.partition("=")
         if source not in self._paths:
-            raise NoImage("missing_file", f"{source} is no source of this run")
+            raise NoImage("missing_file", f"{source} is not a source of this run")
         path = self._paths[source]
         if kind == "file":
-            data = self._file(path, what)
+            data = self._file(path, detail)
         elif kind == "row":
-            data = self._row(path, int(what))
+            data = self._row(path, int(detail))
         else:
-            offset, _, size = what.rpartition("@")[2].partition("+")
+            offset, _, size = detail.rpartition("@")[2].partition("+")
             data = self._range(path, int(offset), int(size))
         if not data:
-            raise NoImage("empty_file", f"{place} holds no bytes")
+            raise NoImage("empty_file", f"{place} is empty")
         return data
 
     def _file(self, source: str, name: str) -> bytes:
@@ -93,7 +93,7 @@ class LocalImages:
         if not path.is_relative_to(root.resolve()):
             raise NoImage("outside", f"{name} is not below {root}")
         if not path.is_file():
-            raise NoImage("missing_file", f"{path} is not there")
+            raise NoImage("missing_file", f"{path} does not exist")
         self._check_size(path.stat().st_size)
         return path.read_bytes()
 
@@ -124,7 +124,7 @@ class LocalImages:
                     self._groups.popitem(last=False)
             value: Any = self._groups[source, group][number].as_py()
         if not isinstance(value, dict):
-            raise NoImage("missing_file", f"row {number} of {source} holds no image")
+            raise NoImage("missing_file", f"row {number} of {source} has no image")
         if value.get("bytes") is None:
             return self._file(source, str(value.get("path") or ""))
         self._check_size(len(value["bytes"]))

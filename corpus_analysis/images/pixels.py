@@ -23,7 +23,7 @@ MAGIC = {
 
 @dataclass(frozen=True)
 class PixelLimits:
-    """Which images are kept, and how."""
+    """Limits on the images that are stored, and their format."""
 
     max_pixels: int = 40_000_000
     """Most pixels by the header, checked before decoding."""
@@ -123,7 +123,7 @@ def _store(image: Image.Image, data: bytes, limits: PixelLimits) -> Stored:
 
 
 def _rgb(image: Image.Image) -> Image.Image:
-    """The image in sRGB, by its embedded profile if valid; transparent pixels become white."""
+    """Converts an image to sRGB, by any valid embedded profile; transparent pixels become white."""
     profile = image.info.get("icc_profile")
     if profile and image.mode in ("RGB", "CMYK", "L"):
         try:

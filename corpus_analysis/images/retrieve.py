@@ -1,5 +1,4 @@
-"""The images of a run: each is fetched, or read where it lies, and recorded once; a new run
-resumes."""
+"""Images of a run: each is fetched or read from its place, and recorded once; a new run resumes."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ FINAL = frozenset(("bad_url", "scheme", "refused_address", "opted_out"))
 """Reasons for which a download is never tried again."""
 
 RESTING = "host_resting"
-"""Reason of an address that was not asked for: asked in the next run, whatever its settings."""
+"""Reason of an address that was not tried: the next run tries it, whatever its settings."""
 
 FAILURES_WARN = 0.5
 """Share of failed downloads above which a run warns."""
@@ -32,16 +31,16 @@ FAILURES_WARN = 0.5
 
 @dataclass(frozen=True)
 class ImageSource:
-    """Where the image of a pair is had from: a place where it lies, else an address."""
+    """Source of a pair's image: its place, else its address."""
 
     url: str
-    """Address; empty where there is none."""
+    """Address; empty for none."""
     place: str = ""
     """As in `images.local`; empty for an image that has to be fetched."""
 
     @classmethod
     def of(cls, pair: Mapping[str, Any]) -> ImageSource | None:
-        """Of a pair; None where nobody knows."""
+        """Source of a pair's image; None if the pair has neither place nor address."""
         source = cls(pair["url"] or "", pair["image"] or "")
         return source if source.url or source.place else None
 
@@ -53,7 +52,7 @@ class ImageSource:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What a run has fetched."""
+    """Images of a run, by their records."""
 
     records: dict[str, dict[str, Any]]
     """Key of an image -> its record."""
@@ -85,7 +84,7 @@ def url_key(url: str) -> str:
 
 
 def image_path(folder: Path, key: str) -> Path:
-    """Where an image is stored."""
+    """Path of a stored image."""
     return folder / key[:2] / f"{key}.jpg"
 
 
@@ -100,15 +99,15 @@ def retrieve(
     local: LocalImages | None = None,
     retry_failed: bool = False,
 ) -> Retrieved:
-    """Fetches or reads every image that has no record yet into the folder of images and records.
+    """Fetches or reads every image without a record into the folder of images and records.
 
-    An image that occurs twice is had once. local: reads images that are there. retry_failed: try
-    what could not be downloaded again, unless for a reason of `FINAL`; else a failure is final.
-    Addresses whose host is left alone come again at the end, and in the next run. Images are stored
-    before they are recorded, so a recorded image is whole.
+    A repeated image is fetched once. local: reads images that need no fetching. retry_failed:
+    repeat failed downloads, except for a reason of `FINAL`; otherwise a failure is final. Addresses
+    of resting hosts are tried again at the end, and in the next run. Images are stored before they
+    are recorded, so a recorded image is complete.
     """
-    # Sorted by key, which separates neighbors in a corpus: they are often on one host. Images that
-    # lie somewhere are read in the order in which they lie.
+    # Sorted by key, which separates neighbors in a corpus: they are often on one host. Images with
+    # a place are read in the order of their places.
     wanted = {source.key: source for source in sources}
     for leftover in folder.glob(f"*/*{PARTIAL}"):
         leftover.unlink()
@@ -128,7 +127,7 @@ def retrieve(
             return local.fetch(source.place)
         return remote.fetch(source.url)
 
-    again = False
+    second_round = False
     total, done = len(wanted), len(wanted) - len(waiting)
     progress("images", done, total)
     with RecordLog(log_path) as log, ThreadPoolExecutor(threads) as pool:
@@ -141,11 +140,11 @@ def retrieve(
                 if not running:
                     if not later:
                         break
-                    todo, later, again = iter(later), [], True
+                    todo, later, second_round = iter(later), [], True
                     continue
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     key, fetched = running.pop(future), future.result()
-                    if fetched.reason == RESTING and not again:
+                    if fetched.reason == RESTING and not second_round:
                         later.append(key)
                         continue
                     records[key] = _note(key, fetched, folder, log)
@@ -159,17 +158,17 @@ def retrieve(
 
 def duplicates(retrieved: Retrieved, order: Iterable[str]) -> Iterator[str]:
     """Keys of images that equal an earlier one in `order`, by bytes or by difference hash."""
-    seen: set[str] = set()
-    known: set[str] = set()
+    hashes: set[str] = set()
+    checked: set[str] = set()
     for key in order:
         record = retrieved.records.get(key)
-        if key in known or record is None or record["status"] != "success":
+        if key in checked or record is None or record["status"] != "success":
             continue
-        known.add(key)
-        marks = {record["sha256"], record["dhash"]}
-        if marks & seen:
+        checked.add(key)
+        image_hashes = {record["sha256"], record["dhash"]}
+        if image_hashes & hashes:
             yield key
-        seen |= marks
+        hashes |= image_hashes
 
 
 def _may_work(record: Mapping[str, Any]) -> bool:
@@ -177,7 +176,7 @@ def _may_work(record: Mapping[str, Any]) -> bool:
 
 
 def _order(place: str) -> tuple[str, int]:
-    """By source, then by row or offset."""
+    """Sort key of a place: source, then row or offset."""
     source, _, where = place.partition("#")
     number = where.rpartition("@")[2].partition("+")[0].rpartition("=")[2]
     return source, int(number) if number.isdigit() else 0

@@ -1,9 +1,9 @@
-"""How true the miner's pairs are, against captions that were read instead of parsed.
+"""Precision and recall of the miner's pairs, against captions that people read.
 
 `gold/captions.jsonl` holds the reading of captions from four sources, in several draws: where
 each name stands and what links it to another. The captions are not in it: they are known by their
-digests and read from the user's own copies. `tools/draw_gold.py` tells how they were drawn and
-read. The sample is stratified, so a rate is weighted by how many captions of its source each one
+digests and read from the user's own copies. `tools/draw_gold.py` describes how they were drawn
+and read. The sample is stratified, so a rate is weighted by how many captions of its source each
 stands for. Rules may be tuned on one half of the captions only; the rates of the other half are the
 ones to believe.
 """
@@ -53,7 +53,7 @@ WHOLE: dict[int, Half] = {
 
 
 class GoldMention(Struct):
-    """A name as a reader found it in the normalized caption."""
+    """A name as a reader marked it in the normalized caption."""
 
     name: str
     """Lower case; the shortest name that says what kind of thing it is: "teddy bear", but "dog"."""
@@ -62,17 +62,19 @@ class GoldMention(Struct):
     category: str = ""
     """Category that it must have, where the word has several; empty for any."""
 
-    def fits(self, found: CaptionMention) -> bool:
-        """Whether the miner found this name, or a longer one with the same head, of this kind.
+    def fits(self, mention: CaptionMention) -> bool:
+        """Whether a mined mention is this name, or a longer one with the same head, of this kind.
 
         A reader may also name the measure and the miner what it holds: "slice" of a cake.
         """
         end = self.start + len(self.name)
-        begin = found.end - len(found.phrase)
-        if self.name in found.quantifier.lower().split():
-            return begin <= self.start and end <= found.start
+        begin = mention.end - len(mention.phrase)
+        if self.name in mention.quantifier.lower().split():
+            return begin <= self.start and end <= mention.start
         return (
-            found.end == end and found.start <= self.start and self.category in ("", found.category)
+            mention.end == end
+            and mention.start <= self.start
+            and self.category in ("", mention.category)
         )
 
 
@@ -80,11 +82,11 @@ class GoldPair(Struct):
     """Two things that a caption links, in mention order."""
 
     first: GoldMention
-    """The one mentioned first."""
+    """The thing mentioned first."""
     relation: str
     """The linking words, lower case."""
     second: GoldMention
-    """The other one."""
+    """The thing mentioned second."""
 
     @property
     def pattern(self) -> str:
@@ -105,32 +107,32 @@ class GoldCaption(Struct):
     source: str
     """Corpus that it was drawn from."""
     draw: int
-    """Number of the draw, from 1: captions of a later one were read when the rules of an earlier
-    one were there."""
+    """Number of the draw, from 1: captions of a later draw were read when the rules tuned on
+    earlier ones existed."""
     stratum: Literal["pair", "nouns", "fewer"]
     """When it was drawn: the miner found a pair; none, but two nouns; fewer nouns."""
     weight: float
-    """Captions of the source that it stands for."""
+    """Number of captions of the source that it stands for."""
     pairs: tuple[GoldPair, ...]
-    """Pairs that the caption states: not to find one is a miss."""
+    """Pairs that the caption states: not to mine one is a miss."""
     also: tuple[GoldPair, ...]
     """Pairs that follow from it, or that readers may disagree on: never right, wrong or missed."""
 
     @property
     def half(self) -> Half:
-        """By digest, so that it is known before anything is read; some draws are in one half."""
+        """Half by digest, so fixed before anything is read; some draws are in one half."""
         return WHOLE.get(self.draw) or half_of(self.digest)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairShare(Estimate):
-    """Share of pairs that are right or found, each weighted by its caption; over captions."""
+    """Share of pairs that are right or were mined, weighted by caption; interval over captions."""
 
     hits: int
-    """Of `n` pairs, those right or found."""
+    """Pairs among `n` that are right or were mined."""
 
     def to_json(self) -> dict[str, Any]:
-        """Counts, value and interval; None where there is no pair."""
+        """Counts, value and interval; None without pairs."""
         return {"n": self.n, "hits": self.hits, **super().to_json()}
 
 
@@ -143,16 +145,16 @@ class Truth:
     captions: int
     """Captions that were read."""
     precision: PairShare
-    """Of the pairs found, how many the caption states; `open` ones left out."""
+    """Share of mined pairs that the caption states, `open` ones excluded."""
     recall: PairShare
-    """Of the pairs stated, how many were found."""
+    """Share of stated pairs that were mined."""
     open: int
-    """Pairs found that readers may disagree on."""
+    """Mined pairs that readers may disagree on."""
 
 
 @dataclass(frozen=True)
 class TruthReport:
-    """What a miner makes of the captions that were read."""
+    """Comparison of a miner with the captions that were read."""
 
     half: Half
     model: str
@@ -165,33 +167,33 @@ class TruthReport:
     wrong: tuple[tuple[str, str], ...]
     """Digest and pair, of the pairs that are wrong; shown for the tuned half only."""
     missed: tuple[tuple[str, str], ...]
-    """Digest and pair, of the pairs that were not found; shown for the tuned half only."""
+    """Digest and pair, of the pairs that were not mined; shown for the tuned half only."""
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """One pair, found or stated."""
+    """A mined or stated pair, and whether the other side has it."""
 
     digest: str
     source: str
     pattern: str
     weight: float
     hit: bool
-    said: str
+    text: str
 
 
 def read_gold(path: Path = GOLD) -> list[GoldCaption]:
-    """The captions that were read. Raises RowError for a row that doesn't fit."""
+    """Reads the gold captions. Raises RowError for a row that doesn't fit."""
     return [parse(GoldCaption, row, path, number) for number, row in read_rows(path)]
 
 
 def digest_of(caption: str) -> str:
-    """What a caption is known by."""
+    """Digest that identifies a caption."""
     return hashlib.sha256(caption.encode()).hexdigest()[:16]
 
 
 def half_of(digest: str) -> Half:
-    """The half of the captions that one belongs to."""
+    """Half that a caption belongs to."""
     return "tuned" if digest < "8" else "held-out"
 
 
@@ -203,10 +205,10 @@ def check_pairs(
     *,
     draw: int | None = None,
 ) -> TruthReport:
-    """Mines the captions of one half that the files hold, and compares.
+    """Mines the captions of one half that the files contain, and compares.
 
     draw: number of the only draw to take, None for all of them. Raises SourceError if a file has no
-    column `caption` or no caption that was read, DataError for one that can't be read, ModelMissing
+    column `caption` or no caption that was read, DataError for an unreadable file, ModelMissing
     without spaCy.
     """
     import pyarrow as pa
@@ -224,27 +226,33 @@ def check_pairs(
         )
     miner = Miner(settings or MinerSettings())
     mined = miner(pa.array(list(texts.values())))
-    found: list[_Judged] = []
+    mined_pairs: list[_Judged] = []
     stated: list[_Judged] = []
     undecided: list[_Judged] = []
-    for digest, one in zip(texts, mined, strict=True):
-        _compare(read[digest], one.pairs if one else (), found, stated, undecided)
-    here = [read[digest] for digest in texts]
-    shown = half == "tuned"
+    for digest, mined_caption in zip(texts, mined, strict=True):
+        _compare(
+            read[digest],
+            mined_caption.pairs if mined_caption else (),
+            mined_pairs,
+            stated,
+            undecided,
+        )
+    captions = [read[digest] for digest in texts]
+    listed = half == "tuned"
     return TruthReport(
         half,
         miner.parser.model,
         len(read) - len(texts),
-        _groups(here, found, stated, undecided, lambda judged: 1.0),
-        _groups(here, found, stated, undecided, lambda judged: judged.weight),
-        tuple((j.digest, j.said) for j in found if shown and not j.hit),
-        tuple((j.digest, j.said) for j in stated if shown and not j.hit),
+        _groups(captions, mined_pairs, stated, undecided, lambda judged: 1.0),
+        _groups(captions, mined_pairs, stated, undecided, lambda judged: judged.weight),
+        tuple((j.digest, j.text) for j in mined_pairs if listed and not j.hit),
+        tuple((j.digest, j.text) for j in stated if listed and not j.hit),
     )
 
 
 def read_captions(path: Path) -> Iterable[str]:
-    """The captions of a parquet, JSON, JSONL or CSV file, by its column `caption`; of JSON, also as
-    COCO's `annotations`.
+    """Reads the column `caption` of a parquet, JSON, JSONL or CSV file, or the captions of COCO's
+    `annotations`.
 
     Raises SourceError if there is no such column, DataError (of a row, RowError) for a file that
     can't be read.
@@ -269,35 +277,35 @@ def read_captions(path: Path) -> Iterable[str]:
 def _compare(
     gold: GoldCaption,
     pairs: Sequence[CaptionPair],
-    found: list[_Judged],
+    mined_pairs: list[_Judged],
     stated: list[_Judged],
     undecided: list[_Judged],
 ) -> None:
-    """Adds one caption's pairs to what was found, what is stated and what is left open."""
+    """Adds one caption's pairs to those mined, stated and undecided."""
 
-    def judged(pattern: str, hit: bool, said: str) -> _Judged:
-        return _Judged(gold.digest, gold.source, pattern, gold.weight, hit, said)
+    def judged(pattern: str, hit: bool, text: str) -> _Judged:
+        return _Judged(gold.digest, gold.source, pattern, gold.weight, hit, text)
 
     for pair in pairs:
-        said = f"{pair.first.name} {pair.relation} {pair.second.name}"
+        text = f"{pair.first.name} {pair.relation} {pair.second.name}"
         right = any(g.fits(pair) for g in gold.pairs)
         if not right and any(g.fits(pair) for g in gold.also):
-            undecided.append(judged(pair.pattern, False, said))
+            undecided.append(judged(pair.pattern, False, text))
         else:
-            found.append(judged(pair.pattern, right, said))
+            mined_pairs.append(judged(pair.pattern, right, text))
     for g in gold.pairs:
-        said = f"{g.first.name} {g.relation} {g.second.name}"
-        stated.append(judged(g.pattern, any(g.fits(pair) for pair in pairs), said))
+        text = f"{g.first.name} {g.relation} {g.second.name}"
+        stated.append(judged(g.pattern, any(g.fits(pair) for pair in pairs), text))
 
 
 def _groups(
     captions: Sequence[GoldCaption],
-    found: Sequence[_Judged],
+    mined_pairs: Sequence[_Judged],
     stated: Sequence[_Judged],
     undecided: Sequence[_Judged],
     weight: Callable[[_Judged], float],
 ) -> tuple[Truth, ...]:
-    """The rates of all pairs, of each source and of each pattern."""
+    """Computes the rates of all pairs, of each source and of each pattern."""
     sources = sorted({caption.source for caption in captions})
     kinds = [("all", "")] + [("source", name) for name in sources]
     kinds += [("pattern", name) for name in ("coordination", "preposition")]
@@ -309,7 +317,7 @@ def _groups(
         Truth(
             name or "all",
             sum(field != "source" or caption.source == name for caption in captions),
-            _share(of(found, field, name), weight),
+            _share(of(mined_pairs, field, name), weight),
             _share(of(stated, field, name), weight),
             len(of(undecided, field, name)),
         )
@@ -318,7 +326,7 @@ def _groups(
 
 
 def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> PairShare:
-    """The weighted share of hits, resampled by caption."""
+    """Computes the weighted share of hits, resampled by caption."""
     if not judged:
         return PairShare(math.nan, hits=0)
     weights = np.array([weight(j) for j in judged])

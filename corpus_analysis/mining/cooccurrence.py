@@ -1,4 +1,4 @@
-"""How often captions name two things, and how often they link them: counts, no captions are kept.
+"""Counts of captions that name two things, and that link them; no captions are stored.
 
 Captions are read, normalized and parsed as the miner does. Only those with words of both are
 parsed. Two words are linked if the parse leads from one to the other in a few steps: "a glass
@@ -25,28 +25,28 @@ STEPS = 3
 
 
 class SeenTogether(NamedTuple):
-    """In how many captions two things occur."""
+    """Numbers of captions in which two things occur."""
 
     first: int
     """Captions that name the first of the two."""
     together: int
-    """Of those, captions with the second anywhere."""
+    """Captions that name both, anywhere."""
     linked: int
-    """Of those, captions whose parse links both."""
+    """Captions whose parse links both."""
 
 
 @dataclass(frozen=True)
 class CaptionCounts:
-    """What was counted in which captions."""
+    """Counts of pairs, and the captions in which they were counted."""
 
     captions: dict[str, int]
-    """Different captions by source: those that no source before it has."""
+    """Source -> its distinct captions that no earlier source has."""
     digest: str
     """SHA-256 of the normalized captions, sorted, one a line."""
     model: str
     """Name and version of the parser's model."""
     counts: dict[str, SeenTogether]
-    """By pair."""
+    """Name of a pair -> its counts."""
 
 
 def count_together(
@@ -56,17 +56,17 @@ def count_together(
 
     sought: pair -> names of both in the singular, "polar bear" and "green".
 
-    Raises SourceError for what can't be read, ModelMissing if there is no parser.
+    Raises SourceError for unreadable sources, ModelMissing without a parser.
     """
     settings = SourceSettings(paths=tuple(paths))
     shards = list_shards(settings)
     texts: set[str] = {""}
     read: Counter[str] = Counter()
     for number, shard in enumerate(shards, 1):
-        known = len(texts)
+        before = len(texts)
         column = read_shard(shard, settings).column("caption").to_pylist()
         texts.update(normalize(caption) for caption in column if caption)
-        read[shard.source] += len(texts) - known
+        read[shard.source] += len(texts) - before
         progress("sources", number, len(shards))
     ordered = sorted(texts - {""})
     parser = load_parser()
@@ -95,29 +95,29 @@ def count_together(
 
 def _pattern(name: str) -> re.Pattern[str]:
     """Matches a name in lower case, in singular or plural, as whole words."""
-    words = re.escape(name.lower()).replace(r"\ ", r"[ -]").replace(r"\-", r"[ -]?")
-    more = re.escape(plural(name.lower())).replace(r"\ ", r"[ -]").replace(r"\-", r"[ -]?")
-    return re.compile(rf"\b(?:{words}|{more})\b")
+    singular = re.escape(name.lower()).replace(r"\ ", r"[ -]").replace(r"\-", r"[ -]?")
+    plurals = re.escape(plural(name.lower())).replace(r"\ ", r"[ -]").replace(r"\-", r"[ -]?")
+    return re.compile(rf"\b(?:{singular}|{plurals})\b")
 
 
 def _linked(doc: Any, first: re.Pattern[str], second: re.Pattern[str]) -> bool:
-    """Whether the parse leads from a word of one name to one of the other in a few steps."""
+    """Whether the parse leads from a word of one name to one of the other in at most `STEPS`."""
     ends = list(_heads(doc, second))
     return any(_steps(a, b) <= STEPS for a in _heads(doc, first) for b in ends if a.i != b.i)
 
 
 def _heads(doc: Any, name: re.Pattern[str]) -> Iterator[Any]:
     """The last word of every mention, which stands for it in the parse."""
-    for found in name.finditer(doc.text.lower()):
-        span = doc.char_span(found.start(), found.end(), alignment_mode="expand")
+    for match in name.finditer(doc.text.lower()):
+        span = doc.char_span(match.start(), match.end(), alignment_mode="expand")
         if span is not None:
             yield span[-1]
 
 
-def _steps(one: Any, other: Any) -> int:
-    """Arcs of the parse between two words; more than `STEPS` where there are too many or none."""
-    up = {token.i: steps for steps, token in enumerate((one, *one.ancestors))}
-    for steps, token in enumerate((other, *other.ancestors)):
+def _steps(first: Any, second: Any) -> int:
+    """Arcs of the parse between two words; more than `STEPS` if they are unconnected."""
+    up = {token.i: steps for steps, token in enumerate((first, *first.ancestors))}
+    for steps, token in enumerate((second, *second.ancestors)):
         if token.i in up:
             return steps + up[token.i]
     return STEPS + 1

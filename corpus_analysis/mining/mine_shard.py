@@ -40,7 +40,7 @@ MOST_WORDS = 250_000
 costs 1.7 kB across all caches: at most about 450 MB per worker for shards of usual size."""
 
 UNLIKE = ("no_similarity", "unlike")
-"""Why a similarity filter drops rows: nobody measured it, or it is too low."""
+"""Why a similarity filter drops rows: it was not measured, or is too low."""
 
 _ERRORS_KEPT = 20
 
@@ -50,11 +50,11 @@ class ShardSettings:
     """Everything that decides the pairs of a shard."""
 
     source: SourceSettings
-    """Which rows are read."""
+    """Rows to read."""
     gate: QualityGateSettings = field(default_factory=QualityGateSettings)
-    """Which captions are dropped without parsing."""
+    """Rules for captions to drop without parsing."""
     miner: MinerSettings = field(default_factory=MinerSettings)
-    """How the others are parsed."""
+    """Settings for parsing the others."""
 
     def identity(self) -> dict[str, Any]:
         """The versions and settings that must match for a finished shard to count as done.
@@ -86,8 +86,8 @@ class Job:
 
     @classmethod
     def of(cls, shard: Shard, folder: Path, settings: ShardSettings) -> Job:
-        what = {"shard": {**asdict(shard), "path": shard.source}, **settings.identity()}
-        digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        identity = {"shard": {**asdict(shard), "path": shard.source}, **settings.identity()}
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return cls(shard, str(folder / f"{shard.name}.parquet"), digest)
 
 
@@ -215,9 +215,9 @@ class ShardMiner:
 
 
 def similar(table: pa.Table, least: float | None, path: str) -> tuple[pa.Table, dict[str, int]]:
-    """The rows whose similarity is at least that, and counts of the others by `UNLIKE`.
+    """Returns the rows whose similarity is at least `least`, and counts of the others by `UNLIKE`.
 
-    Raises SourceError where the source has no similarity.
+    Raises SourceError if the source has no similarity.
     """
     import pyarrow.compute as pc
 
@@ -229,8 +229,8 @@ def similar(table: pa.Table, least: float | None, path: str) -> tuple[pa.Table, 
             code="missing-column",
         )
     unknown = table["similarity"].null_count
-    kept = table.filter(pc.greater_equal(table["similarity"], least))
-    return kept, dict(zip(UNLIKE, (unknown, len(table) - unknown - len(kept)), strict=True))
+    passing = table.filter(pc.greater_equal(table["similarity"], least))
+    return passing, dict(zip(UNLIKE, (unknown, len(table) - unknown - len(passing)), strict=True))
 
 
 def write_parquet(table: pa.Table, target: Path) -> None:

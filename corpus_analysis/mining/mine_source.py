@@ -23,7 +23,7 @@ PAIRS = "pairs"
 """Folder of the pairs, one parquet file per shard."""
 _LOG = "manifest"
 MANIFEST = shard_log(_LOG, None)
-"""One line per finished shard; a process with a part of the work has a log of its own."""
+"""One line per finished shard; a process with a share of the work has its own log."""
 
 
 class MineError(CorpusError):
@@ -39,24 +39,24 @@ class MineSettings:
     out: Path
     """Folder of the run; use one per source."""
     scale: Scale = field(default_factory=Scale)
-    """Workers that share the run, and this process's part of it, None for all that others have not
+    """Workers that share the run, and this process's share of it, None for everything not yet
     done; changes no row."""
 
 
 @dataclass(frozen=True)
 class Funnel:
-    """How many rows reached each stage."""
+    """Number of rows that reached each stage."""
 
     rows: int
     """Rows read."""
     damaged: dict[str, str]
-    """Tars of which only the start could be read -> what is wrong."""
+    """File that could be read only in part -> its damage."""
     dropped: dict[str, int]
     """Rows dropped by the similarity filter and the quality gate, by reason."""
     passed: int
     """Rows that passed the quality gate."""
     candidates: int
-    """Of these, rows that passed the prefilter (in a reference run: all)."""
+    """Rows that also passed the prefilter (in a reference run: all)."""
     parsed: int
     """Captions parsed."""
     tokens: int
@@ -66,7 +66,7 @@ class Funnel:
     captions: int
     """Captions with at least one pair."""
     pairs: int
-    """Pairs found."""
+    """Pairs mined."""
     model: str
     """spaCy model and version; several if shards were mined with different ones."""
     speedup: str
@@ -82,7 +82,7 @@ class Funnel:
         def total(name: str) -> int:
             return sum(entry[name] for entry in entries)
 
-        def said(name: str) -> str:
+        def distinct(name: str) -> str:
             return "; ".join(sorted({entry[name] for entry in entries}))
 
         return cls(
@@ -96,26 +96,28 @@ class Funnel:
             errors=total("errors"),
             captions=total("captions"),
             pairs=total("pairs"),
-            model=said("model"),
-            speedup=said("speedup"),
+            model=distinct("model"),
+            speedup=distinct("speedup"),
         )
 
 
 def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
-    """Mines every shard that isn't done, then counts; run again after any end, it resumes.
+    """Mines every shard that isn't done, then counts; a second run resumes.
 
-    With `scale.shard`, every Nth shard, and counts of these. One process per folder, or per part of
-    it: the caller holds the lock. Raises SourceError, OntologyError, ModelMissing and UsageError
-    before any work, MineError if shards failed, and RunFailed if workers keep dying.
+    With `scale.shard`, mines every Nth shard and counts these. One process per folder, or per share
+    of the run: the caller holds the lock.
+
+    Raises SourceError, OntologyError, ModelMissing and UsageError before any work, MineError if
+    shards failed, and RunFailed if workers keep dying.
     """
     installed_model()  # before starting workers that would only fail without it
     folder = settings.out / PAIRS
-    part = settings.scale.shard
+    shard_of_run = settings.scale.shard
     shards = enumerate(list_shards(settings.shard.source))
-    own = (shard for number, shard in shards if owns_row(part, number))
-    jobs = [Job.of(shard, folder, settings.shard) for shard in own]
+    own_shards = (shard for number, shard in shards if owns_row(shard_of_run, number))
+    jobs = [Job.of(shard, folder, settings.shard) for shard in own_shards]
     folder.mkdir(parents=True, exist_ok=True)
-    if part is None:  # otherwise files of other processes would be removed
+    if shard_of_run is None:  # otherwise files of other processes would be removed
         _sweep(folder, jobs)
     done = _finished(settings.out, folder)
     # Large files first, so that no worker is left alone with one at the end.
@@ -138,7 +140,7 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
         )
         with (
             _single_threaded_workers(),
-            RecordLog(settings.out / shard_log(_LOG, part)) as log,
+            RecordLog(settings.out / shard_log(_LOG, shard_of_run)) as log,
             closing(mining),
         ):
             for _, entry in mining:
@@ -148,7 +150,7 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
                 else:
                     done[entry["key"]] = entry
                 progress("shards", len(done) + len(failed), len(jobs))
-        if part is None:
+        if shard_of_run is None:
             _sweep(folder, jobs)
     _check(jobs, done, failed)
     return Funnel.of(done[job.key] for job in jobs)

@@ -55,7 +55,7 @@ def pair_schema() -> pa.Schema:
 
 
 def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[str, Any]]:
-    """The rows of one caption; offsets refer to `text`, the normalized caption."""
+    """Yields the rows of one caption; offsets refer to `text`, the normalized caption."""
     for pair in mined.pairs:
         spans = (pair.first.start, pair.second.start, pair.pattern, pair.relation)
         yield {
@@ -82,7 +82,7 @@ def pair_rows(source: str, row: dict[str, Any], mined: Mined) -> Iterator[dict[s
 
 
 def pair_id(source: str, row: int, text: str, *place: object) -> str:
-    """Content hash of a pair, of its own in a run: by file and row, caption and words.
+    """Content hash of a pair, unique in a run: by file and row, caption and words.
 
     source: name of the file; row: number of its row; text: caption; place: where in the text.
     """

@@ -1,7 +1,7 @@
 """Captioned images that lie together, as img2dataset writes them: tar shards and folders.
 
-A sample is the files that share a name up to its first dot: an image, a caption (`.txt`), and what
-is known of it (`.json`). Images are not read here: a row says where in the archive its image lies.
+A sample is the files that share a name up to its first dot: an image, a caption (`.txt`), and
+metadata (`.json`). Images are not read here: a row gives the place of its image in the archive.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Member(NamedTuple):
     """One file of an archive."""
 
     name: str
-    """With its folders."""
+    """Path in the archive."""
     place: str
-    """Where its bytes lie, for `images.local`."""
+    """Place of its bytes, for `images.local`."""
     read: Callable[[], bytes]
     """Its first `TEXT_LIMIT` bytes."""
 
 
 def tar_members(file: IO[bytes], damage: list[str]) -> Iterator[Member]:
-    """The files of a tar; where it is damaged, those before, and what is wrong in `damage`."""
+    """Yields the files of a tar, up to any damage, which is described in `damage`."""
     at = 0
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
@@ -62,7 +62,7 @@ def _tar_member(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> Member:
 
 
 def folder_members(folder: Path) -> Iterator[Member]:
-    """The files of a folder, not of those below it."""
+    """Yields the files of a folder, not those of its subfolders."""
 
     def reader(path: Path) -> Callable[[], bytes]:
         def read() -> bytes:
@@ -77,15 +77,15 @@ def folder_members(folder: Path) -> Iterator[Member]:
 
 def holds_captioned_images(folder: Path) -> bool:
     """Whether a folder holds an image with a caption beside it."""
-    names = [path.name for path in folder.iterdir()]
-    captions = {_key(n) for n in names if _suffix(n) in ("txt", "json")}
-    return any(_suffix(n) in IMAGE_SUFFIXES and _key(n) in captions for n in names)
+    file_names = [path.name for path in folder.iterdir()]
+    captions = {_key(n) for n in file_names if _suffix(n) in ("txt", "json")}
+    return any(_suffix(n) in IMAGE_SUFFIXES and _key(n) in captions for n in file_names)
 
 
 def sample_table(members: Iterable[Member], source: str) -> pa.Table:
-    """One row a sample, in the order of its first file, with our column names.
+    """Returns one row per sample, in the order of its first file, with our column names.
 
-    A sample without a caption has none here, and is counted as `empty` by the gate.
+    The gate counts a sample without a caption as `empty`.
     """
     import pyarrow as pa
 
@@ -98,14 +98,14 @@ def sample_table(members: Iterable[Member], source: str) -> pa.Table:
         if suffix == "txt":
             sample["caption"] = member.read().decode("utf-8", "replace")
         elif suffix == "json":
-            known = find_values(_json(member.read()))
-            del known["image"]
-            sample |= {name: value for name, value in known.items() if name not in sample}
+            values = find_values(_json(member.read()))
+            del values["image"]
+            sample |= {name: value for name, value in values.items() if name not in sample}
         else:
             sample.setdefault("image", f"{source}#{member.place}")
     types = {
         **dict.fromkeys(("url", "caption", "uid", "image"), (pa.string(), _text)),
-        **dict.fromkeys(("width", "height"), (pa.int64(), _whole)),
+        **dict.fromkeys(("width", "height"), (pa.int64(), _integer)),
         "similarity": (pa.float64(), _number),
     }
     return pa.table(
@@ -127,10 +127,10 @@ def _suffix(name: str) -> str:
 
 def _json(data: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(data)
+        record = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _text(value: Any) -> str | None:
@@ -141,6 +141,6 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _whole(value: Any) -> int | None:
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole and abs(value) < 2**62 else None
+def _integer(value: Any) -> int | None:
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if is_whole and abs(value) < 2**62 else None

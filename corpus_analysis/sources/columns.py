@@ -1,4 +1,4 @@
-"""Which columns of a corpus hold what: presets of published corpora, options and guesses."""
+"""Columns of a corpus, matched to ours by presets of published corpora, options and guesses."""
 
 from __future__ import annotations
 
@@ -48,50 +48,51 @@ GUESSES = {
     "similarity": ("similarity", "clip_l14_similarity_score", "clip_b32_similarity_score"),
     "image": ("image", "img", "jpg", "png", "webp", "file_name"),
 }
-"""Column names to look for, in any letter case, if neither preset nor option gives one."""
+"""Column names to look for, in any letter case, if neither preset nor option names a column."""
 
 
 def find_columns(
-    names: Sequence[str], preset: str, asked: Mapping[str, str], where: str
+    columns: Sequence[str], preset: str, options: Mapping[str, str], where: str
 ) -> dict[str, str]:
-    """Our column names -> those of a source, for the columns that it has.
+    """Maps our column names to those of a source, for the columns that it has.
 
-    asked: our name -> column, where an option names one. Raises SourceError for an unknown preset,
-    an asked column that isn't there, no captions, and neither addresses nor images.
+    columns: of the source. options: our name -> column, empty for no option. Raises SourceError for
+    an unknown preset, a missing column that an option names, no captions, and neither addresses nor
+    images.
     """
     if preset and preset not in PRESETS:
         raise SourceError(
             f"no preset {preset!r}: choose from {', '.join(PRESETS)}", code="unknown-name"
         )
-    given = {n: getattr(PRESETS[preset], n, "") if preset else "" for n in COLUMNS}
-    given |= {name: column for name, column in asked.items() if column}
-    lower = {name.lower(): name for name in reversed(names)}
-    found = {}
-    for ours, column in given.items():
+    wanted = {n: getattr(PRESETS[preset], n, "") if preset else "" for n in COLUMNS}
+    wanted |= {name: column for name, column in options.items() if column}
+    lower = {name.lower(): name for name in reversed(columns)}
+    matches = {}
+    for ours, column in wanted.items():
         guess = next((lower[g] for g in GUESSES[ours] if g in lower), "")
-        theirs = column if column in names else "" if column else guess
+        theirs = column if column in columns else "" if column else guess
         if theirs:
-            found[ours] = theirs
-        elif asked.get(ours) or ours == "caption" or (ours == "url" and column):
-            raise missing(column or GUESSES[ours][0], ours, names, where)
-    if "url" not in found and "image" not in found:
-        raise missing(GUESSES["url"][0], "url", names, where)
-    return found
+            matches[ours] = theirs
+        elif options.get(ours) or ours == "caption" or (ours == "url" and column):
+            raise missing_column(column or GUESSES[ours][0], ours, columns, where)
+    if "url" not in matches and "image" not in matches:
+        raise missing_column(GUESSES["url"][0], "url", columns, where)
+    return matches
 
 
-def missing(column: str, ours: str, names: Sequence[str], where: str) -> SourceError:
-    """What to raise where a column isn't there."""
+def missing_column(column: str, ours: str, columns: Sequence[str], where: str) -> SourceError:
+    """Returns the error for a missing column."""
     return SourceError(
-        f"{where}: no column {column!r} among {', '.join(names)}; give it with --{ours}-column",
+        f"{where}: no column {column!r} among {', '.join(columns)}; name it with --{ours}-column",
         code="missing-column",
     )
 
 
 def find_values(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Our column names -> values of one record, e.g. the JSON that lies beside an image."""
+    """Maps our column names to the values of a record, e.g. the JSON beside an image."""
     lower = {str(name).lower(): value for name, value in record.items()}
-    found = {}
+    values = {}
     for ours, guesses in GUESSES.items():
-        known = (lower[g] for g in guesses if lower.get(g) is not None)
-        found[ours] = next(known, None)
-    return found
+        candidates = (lower[g] for g in guesses if lower.get(g) is not None)
+        values[ours] = next(candidates, None)
+    return values

@@ -1,4 +1,4 @@
-"""Where captions come from: local files and Hub datasets, in shards, read column by column.
+"""Sources of captions: local files and Hub datasets, in shards, read column by column.
 
 A shard is a run of row groups of one parquet file, or one whole csv, tsv or jsonl file, or one tar
 or folder of captioned images. The process that mines a shard reads it; listing shards reads only
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .archives import folder_members, holds_captioned_images, sample_table, tar_members
-from .columns import COLUMNS, PRESETS, SourceError, find_columns, missing
+from .columns import COLUMNS, PRESETS, SourceError, find_columns, missing_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,12 +41,12 @@ _ESCAPED = re.compile(
 )
 """Escapes of JSON: a backslash, a pair of surrogates, one without the other."""
 DAMAGED = b"counterprior.damaged"
-"""Key of a table's schema metadata: what is wrong with a file of which something could be read."""
+"""Key of a table's schema metadata: the damage of a file that could be read in part."""
 
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """Which rows and columns to read."""
+    """Rows and columns to read."""
 
     paths: tuple[str, ...]
     """Files, folders, globs, or `hf://datasets/NAMESPACE/NAME/…` of the same kinds."""
@@ -57,7 +57,7 @@ class SourceSettings:
     url_column: str = ""
     """Overrides the preset."""
     image_column: str = ""
-    """Column of images, or of the names of their files; by guess where empty."""
+    """Column of images, or of the names of their files; empty for a guess."""
     min_similarity: float | None = None
     """Least similarity of image and caption by the source's own column; None for no filter."""
     limit: int | None = None
@@ -89,50 +89,53 @@ class Shard:
 
 
 def list_shards(settings: SourceSettings) -> list[Shard]:
-    """The shards of every source, in a fixed order. Raises SourceError for missing or bad files."""
+    """Lists the shards of every source, in a fixed order.
+
+    Raises SourceError for missing or bad files.
+    """
     if not 0 < settings.sample <= 1:
         raise SourceError(
             f"--sample {settings.sample} is not a share in (0, 1]", code="out-of-range"
         )
-    names = source_names(settings)
+    paths = source_names(settings)
     shards: list[Shard] = []
-    left = settings.limit
-    for number, (source, path) in enumerate(names.items()):
+    remaining = settings.limit
+    for number, (source, path) in enumerate(paths.items()):
         for shard in _cut(path, f"{number:05d}", source):
-            if left is not None and left <= 0:
+            if remaining is not None and remaining <= 0:
                 return shards
-            if left is not None:
-                rows = min(left, _count(shard, settings))
+            if remaining is not None:
+                rows = min(remaining, _count(shard, settings))
                 shard = replace(shard, rows=rows)
-                left -= rows
+                remaining -= rows
             shards.append(shard)
     return shards
 
 
 def source_names(settings: SourceSettings) -> dict[str, str]:
-    """Name in rows -> path of every file that is read, in order. Raises SourceError."""
+    """Maps the name in rows to the path of every file to read, in order. Raises SourceError."""
     files = [file for path in settings.paths for file in _files(path)]
     if repeated := {f for f in files if files.count(f) > 1}:
-        raise SourceError(f"{sorted(repeated)[0]} is given twice", code="duplicate-id")
-    names: dict[str, str] = {}
+        raise SourceError(f"{sorted(repeated)[0]} is named twice", code="duplicate-id")
+    path_by_name: dict[str, str] = {}
     alike = Counter(Path(file).name for file in files)
     for file in files:
-        parts = Path(file).parts
+        segments = Path(file).parts
         length = 1
-        if alike[parts[-1]] > 1:
-            others = [Path(f).parts for f in files if f != file]
-            while any(parts[-length:] == other[-length:] for other in others):
+        if alike[segments[-1]] > 1:
+            other_paths = [Path(f).parts for f in files if f != file]
+            while any(segments[-length:] == other[-length:] for other in other_paths):
                 length += 1
-        names["/".join(parts[-length:])] = file
-    return names
+        path_by_name["/".join(segments[-length:])] = file
+    return path_by_name
 
 
 def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
-    """The shard's rows: `row`, `caption` and what the source has of the other `COLUMNS`.
+    """Reads the shard's rows: `row`, `caption` and the other `COLUMNS` of the source.
 
-    Reads only these columns; `image` says where an image lies. What is wrong with a tar of which
-    only the start could be read stands in the schema's metadata under `DAMAGED`. Raises
-    SourceError, naming the file, if it can't be read.
+    Reads only these columns; `image` is the place of an image. The damage of a tar that could be
+    read only in part stands in the schema's metadata under `DAMAGED`. Raises SourceError, naming
+    the file, if it can't be read.
     """
     import numpy as np
     import pyarrow as pa
@@ -151,28 +154,28 @@ def read_shard(shard: Shard, settings: SourceSettings) -> pa.Table:
 
 
 def _files(path: str) -> list[str]:
-    """The readable files of a path, folder or glob, sorted."""
+    """Lists the readable files of a path, folder or glob, sorted."""
     if path.startswith(HUB):
-        found = _hub_files(path)
+        files = _hub_files(path)
     elif Path(path).is_dir():
-        found = _folder_files(Path(path))
+        files = _folder_files(Path(path))
     elif Path(path).is_file():
         if not path.endswith(FORMATS):
             raise SourceError(f"{path}: not one of {', '.join(FORMATS)}", code="unknown-format")
-        found = [path]
+        files = [path]
     else:
-        found = [p for p in glob.glob(path, recursive=True) if p.endswith(FORMATS)]
-    if not found:
+        files = [p for p in glob.glob(path, recursive=True) if p.endswith(FORMATS)]
+    if not files:
         raise SourceError(
             f"{path}: no such file, folder or glob with {', '.join(FORMATS)}", code="no-such-file"
         )
     # img2dataset writes a table of the same name beside each tar and folder: its log.
-    archives = {str(f).removesuffix(TAR) for f in found if not f.endswith(FORMATS[:-1])}
-    return sorted(f for f in found if f.removesuffix(".parquet") not in archives or f in archives)
+    archives = {str(f).removesuffix(TAR) for f in files if not f.endswith(FORMATS[:-1])}
+    return sorted(f for f in files if f.removesuffix(".parquet") not in archives or f in archives)
 
 
 def _folder_files(folder: Path) -> list[str]:
-    """The readable files below a folder, and the folders with captions beside their images."""
+    """Lists the readable files below a folder, and folders with captions beside their images."""
     inside = list(folder.rglob("*"))
     files = [str(p) for p in inside if p.is_file() and p.name.endswith(FORMATS)]
     folders = [p for p in (folder, *inside) if p.is_dir() and holds_captioned_images(p)]
@@ -188,20 +191,20 @@ def _hub_files(path: str) -> list[str]:
         # The calls below return "no such file" if the Hub does not answer; this one raises.
         files.resolve_path("/".join(inner.split("/")[:3]))
         if any(letter in inner for letter in "*?["):
-            found = files.glob(inner)
+            matches = files.glob(inner)
         elif files.isdir(inner):
-            found = files.glob(f"{inner}/**")
+            matches = files.glob(f"{inner}/**")
         else:
-            found = [inner] if files.exists(inner) else []
+            matches = [inner] if files.exists(inner) else []
     except _failures(path) as error:
         raise SourceError(
             f"{path}: not found on the Hub ({_first_line(error)})", code="no-such-file"
         ) from None
-    return [f"hf://{p}" for p in found if p.endswith(FORMATS)]
+    return [f"hf://{p}" for p in matches if p.endswith(FORMATS)]
 
 
 def _failures(path: str) -> tuple[type[Exception], ...]:
-    """What reading a file may raise; on the Hub, also anything from its HTTP library."""
+    """Errors that reading a file may raise; on the Hub, also any of its HTTP library."""
     import pyarrow as pa
 
     return (
@@ -212,7 +215,7 @@ def _failures(path: str) -> tuple[type[Exception], ...]:
 
 
 def open_binary(path: str, read_ahead: int = 0) -> IO[bytes]:
-    """A local file, or one on the Hub, of which only what is read is downloaded, or pieces of
+    """Opens a local file, or one on the Hub, which is downloaded as it is read or in pieces of
     `read_ahead` bytes."""
     if not path.startswith(HUB):
         return Path(path).open("rb")
@@ -229,7 +232,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _open(path: str) -> pa.NativeFile | IO[bytes]:
-    """A file to read and close.
+    """Opens a file, for the caller to close.
 
     Arrow's threads must not read ahead in a Python file, nor hold Python's memory: if they still do
     when the interpreter ends, the process aborts.
@@ -251,7 +254,7 @@ def _open(path: str) -> pa.NativeFile | IO[bytes]:
 
 
 def _size(path: str) -> int:
-    """Of a file or of what lies in a folder, bytes."""
+    """Size of a file, or of the files in a folder, bytes."""
     if path.startswith(HUB):
         from huggingface_hub import HfFileSystem
 
@@ -262,7 +265,7 @@ def _size(path: str) -> int:
 
 
 def _cut(path: str, number: str, source: str) -> list[Shard]:
-    """The shards of one file; `number` distinguishes files of the same name."""
+    """Cuts one file into shards; `number` distinguishes files of the same name."""
     import pyarrow.parquet as pq
 
     stem = Path(path).name.split(".")[0]
@@ -282,14 +285,14 @@ def _cut(path: str, number: str, source: str) -> list[Shard]:
         rows += metadata.row_group(group).num_rows
         if rows >= SHARD_ROWS or group == metadata.num_row_groups - 1:
             name = f"{number}-{stem}-{len(shards):04d}"
-            whole = _shard(path, name, size, source)
-            shards.append(replace(whole, groups=(first, group + 1), first_row=at))
+            whole_file = _shard(path, name, size, source)
+            shards.append(replace(whole_file, groups=(first, group + 1), first_row=at))
             first, at, rows = group + 1, at + rows, 0
     return shards
 
 
 def _shard(path: str, name: str, size: int, source: str) -> Shard:
-    """A whole file as one shard."""
+    """Returns a whole file as one shard."""
     return Shard(path, name=name, source=source, size=size, groups=None, first_row=0, rows=None)
 
 
@@ -304,7 +307,7 @@ def _count(shard: Shard, settings: SourceSettings) -> int:
 
 
 def _read(shard: Shard, settings: SourceSettings) -> pa.Table:
-    """The wanted columns of a shard under our names."""
+    """Reads the wanted columns of a shard under our names."""
     try:
         if Path(shard.path).is_dir():
             return sample_table(folder_members(Path(shard.path)), shard.source)
@@ -336,7 +339,7 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
             source = pq.ParquetFile(file, pre_buffer=ahead)
             schema = source.schema_arrow
             wanted = _columns(schema.names, settings, shard.path)
-            # An image is read when its caption holds a pair, not before.
+            # Images are read only once their caption turns out to have a pair.
             images = [c for c in wanted.values() if pa.types.is_struct(schema.field(c).type)]
             table = source.read_row_groups(
                 list(range(*shard.groups)),
@@ -369,7 +372,7 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
 
 
 def _as_unicode(columns: dict[str, Any]) -> pa.Table:
-    """A table in which what is no UTF-8 is replaced; the texts of which are counted as damage."""
+    """Returns a table in which invalid UTF-8 is replaced; such texts are counted as damage."""
     import pyarrow as pa
 
     replaced = 0
@@ -380,16 +383,16 @@ def _as_unicode(columns: dict[str, Any]) -> pa.Table:
         try:
             plain.cast(pa.string())
         except pa.ArrowInvalid:
-            were = plain.to_pylist()
-            texts = [None if was is None else was.decode("utf-8", "replace") for was in were]
+            raw_texts = plain.to_pylist()
+            texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in raw_texts]
             columns[name] = pa.array(texts, pa.string())
-            pairs = zip(were, texts, strict=True)
-            replaced += sum(text is not None and text.encode() != was for was, text in pairs)
+            pairs = zip(raw_texts, texts, strict=True)
+            replaced += sum(text is not None and text.encode() != raw for raw, text in pairs)
     table = pa.table(columns)
     if not replaced:
         return table
-    what = f"{replaced:,} of the texts were no UTF-8; the bytes that are none were replaced"
-    return table.replace_schema_metadata({DAMAGED: what.encode()})
+    damage = f"{replaced:,} of the texts were no UTF-8; the bytes that are none were replaced"
+    return table.replace_schema_metadata({DAMAGED: damage.encode()})
 
 
 def _check_text(kind: pa.DataType, name: str, path: str) -> None:
@@ -402,7 +405,8 @@ def _check_text(kind: pa.DataType, name: str, path: str) -> None:
 def _read_text(
     file: pa.NativeFile | IO[bytes], path: str, settings: SourceSettings
 ) -> tuple[pa.Table, dict[str, str]]:
-    """A csv, tsv or jsonl table, decompressed if named .gz, and our column names -> its."""
+    """Reads a csv, tsv or jsonl table, decompressed if named .gz; returns it and our column names
+    mapped to its own."""
     import pyarrow as pa
     from pyarrow import csv, json
 
@@ -427,22 +431,22 @@ def _read_text(
 
 
 def _without_surrogate(escape: re.Match[bytes]) -> bytes:
-    """What no text can hold becomes a byte that no text can hold, which is replaced and counted."""
+    """Turns a lone surrogate into an invalid byte, which `_as_unicode` replaces and counts."""
     return b"\xff" if escape["lone"] else escape[0]
 
 
-def _columns(names: list[str], settings: SourceSettings, path: str) -> dict[str, str]:
-    asked = {
+def _columns(column_names: list[str], settings: SourceSettings, path: str) -> dict[str, str]:
+    options = {
         "caption": settings.caption_column,
         "url": settings.url_column,
         "image": settings.image_column,
     }
-    return find_columns(names, settings.preset, asked, path)
+    return find_columns(column_names, settings.preset, options, path)
 
 
-def image_column(names: list[str], settings: SourceSettings, path: str) -> str:
-    """Name of the column of images. Raises SourceError where there is none."""
-    found = _columns(names, settings, path)
-    if "image" not in found:
-        raise missing(settings.image_column or "image", "image", names, path)
-    return found["image"]
+def image_column(column_names: list[str], settings: SourceSettings, path: str) -> str:
+    """Name of the column of images. Raises SourceError if the source has none."""
+    columns = _columns(column_names, settings, path)
+    if "image" not in columns:
+        raise missing_column(settings.image_column or "image", "image", column_names, path)
+    return columns["image"]

@@ -106,7 +106,7 @@ def write_boxes(corpus: Corpus, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.lane)])
-def test_a_tar_shard_goes_all_the_way_without_a_network(
+def test_tar_shard_runs_every_stage_without_a_network(
     tmp_path: Path, inline: None, cli: Any, count: int
 ) -> None:
     bodies: dict[str, bytes] = {}
@@ -189,7 +189,7 @@ def test_archives_on_the_hub_are_read_as_local_ones(
     assert done.stdout.splitlines() == expected * 2
 
 
-def test_what_is_broken_is_counted_by_reason(tmp_path: Path, inline: None) -> None:
+def test_broken_images_are_counted_by_reason(tmp_path: Path, inline: None) -> None:
     bodies: dict[str, bytes] = {}
     corpus = Corpus("", bodies, 1.0, 12, draw=False)
     found = samples(corpus, bodies)
@@ -215,7 +215,7 @@ def test_what_is_broken_is_counted_by_reason(tmp_path: Path, inline: None) -> No
 
 
 @given(cut=st.integers(0, 20_480), zeroed=st.booleans())
-def test_a_damaged_tar_is_never_taken_for_a_whole_one(
+def test_damaged_tar_is_reported(
     cut: int, zeroed: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("tar")

@@ -250,7 +250,7 @@ def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_p
     assert json.loads(one.stdout) == ["b.csv.gz", texts]
 
 
-def test_what_the_hub_does_not_give_is_named(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
+def test_hub_failures_name_the_dataset(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
     loopback_hub.create("someone/captions")
     path = write_source(tmp_path / "a.parquet")
     loopback_hub.commit("someone/captions", {"a.parquet": path.read_bytes()})
@@ -279,7 +279,7 @@ def test_what_the_hub_does_not_give_is_named(loopback_hub: LoopbackHub, tmp_path
         ({"sample": 0.0}, ("out-of-range", "0.0")),
     ],
 )
-def test_a_source_that_does_not_fit_is_named(
+def test_unsuitable_source_is_named(
     tmp_path: Path, settings: dict[str, str], message: tuple[str, ...]
 ) -> None:
     asked = SourceSettings((str(write_source(tmp_path / "a.parquet")),), **settings)  # type: ignore[arg-type]
@@ -385,7 +385,9 @@ def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return results(out)
 
 
-def test_rows_say_all_that_reading_needs(captions: Path, expected: dict[str, bytes]) -> None:
+def test_rows_contain_everything_needed_to_check_them(
+    captions: Path, expected: dict[str, bytes]
+) -> None:
     table = pq.read_table(pa.BufferReader(next(iter(expected.values()))))
     for row in table.to_pylist():
         for half in (row["first"], row["second"]):
@@ -405,7 +407,7 @@ def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path
     assert loaded[0]["first"]["category"] == "animals" or loaded[0]["first"]["name"]
 
 
-def test_a_worker_that_has_read_much_loads_its_model_anew(
+def test_worker_reloads_its_model_after_many_words(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from counterprior.corpus_analysis.mining import mine_shard as shards
@@ -428,7 +430,7 @@ def test_a_worker_that_has_read_much_loads_its_model_anew(
     assert sum(entry["parsed"] for entry in entries) > 300
 
 
-def test_a_worker_leaves_out_what_it_does_not_need(captions: Path, tmp_path: Path) -> None:
+def test_worker_skips_optional_imports(captions: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; "
         "from counterprior.corpus_analysis.mining.mine_shard import Job, ShardMiner; "
@@ -448,7 +450,7 @@ def test_a_worker_leaves_out_what_it_does_not_need(captions: Path, tmp_path: Pat
     assert "".join(after).split() == ["1", "True"]
 
 
-def test_an_interrupted_run_goes_on(
+def test_interrupted_run_resumes(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = InlineFarm(stop_after=2), InlineFarm()
@@ -469,7 +471,7 @@ def test_an_interrupted_run_goes_on(
     assert dict(os.environ) == environment, "the caller's environment is not ours"
 
 
-def test_a_finished_run_reads_nothing_and_a_changed_one_starts_anew(
+def test_finished_run_reads_nothing_and_changed_settings_start_anew(
     captions: Path, tmp_path: Path, inline: InlineFarm
 ) -> None:
     mine_pairs(settings_for(captions, tmp_path), silent)
@@ -509,7 +511,7 @@ def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
         run(settings, silent)
 
 
-def test_parts_of_a_run_make_the_run_together(
+def test_shards_of_a_run_give_the_whole_run(
     captions: Path, expected: dict[str, bytes], tmp_path: Path, inline: InlineFarm
 ) -> None:
     out = tmp_path / "out"
@@ -541,7 +543,7 @@ def test_parts_of_a_run_make_the_run_together(
         run(part(1, stage="layout"), silent)
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
         write_parquet(pa.table({"a": [1]}), tmp_path / "x.parquet")

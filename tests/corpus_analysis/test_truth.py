@@ -108,7 +108,7 @@ def test_the_command_counts_right_wrong_missed_and_open(
     assert second["captions"] == second["precision"]["n"] == 1 and second["recall"]["n"] == 0
 
 
-def test_captions_that_are_not_there_are_counted_or_an_error(
+def test_missing_captions_are_counted_and_no_captions_are_an_error(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     gold, _ = files
@@ -124,7 +124,7 @@ def test_captions_that_are_not_there_are_counted_or_an_error(
         read_gold(write(tmp_path / "bad.jsonl", [{**gold_rows()[0], "stratum": "some"}]))
 
 
-def test_a_shorter_name_is_another_kind() -> None:
+def test_shorter_name_is_a_different_kind() -> None:
     rows = gold_rows()
     bear = GoldPair.model_validate(rows[1]["pairs"][0])  # type: ignore[index]
     toy = bear.first.model_copy(update={"name": "teddy bear", "start": 2})
@@ -145,7 +145,7 @@ def test_a_shorter_name_is_another_kind() -> None:
     assert not piece.model_copy(update={"start": 20}).fits(Slice())  # type: ignore[arg-type]
 
 
-def test_the_shipped_reading() -> None:
+def test_shipped_gold_captions_are_consistent() -> None:
     gold = read_gold()
     assert len({g.digest for g in gold}) == len(gold)
     first, second = (Counter(g.source for g in gold if g.draw == draw) for draw in (1, 2))
@@ -159,7 +159,7 @@ def test_the_shipped_reading() -> None:
     assert sum(len(g.pairs) for g in gold) > 440
 
 
-def test_a_draw_may_be_in_one_half_as_a_whole() -> None:
+def test_whole_draw_can_belong_to_one_half() -> None:
     rows = [GoldCaption.model_validate({**gold_rows()[0], "digest": d * 16}) for d in "0f"]
     assert [row.half for row in rows] == ["tuned", "held-out"]
     for draw, half in ((3, "tuned"), (4, "tuned"), (5, "tuned")):
