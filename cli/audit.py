@@ -82,8 +82,8 @@ def calibrate(
     from ..eval.people.checker_settings import calibrate_files
 
     pixels = Size.parse(size)
-    found = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)
-    print_metrics(found, json)
+    metrics = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)
+    print_metrics(metrics, json)
 
 
 def gate(
@@ -146,8 +146,8 @@ def export(
     """
     from ..eval.people.label_studio import export_tasks
 
-    given: dict[str, Any] = {"n": n, "seed": seed, "url": url, "predictions": predictions}
-    print_metrics(export_tasks(rows, kind, out, **given), json)
+    settings: dict[str, Any] = {"n": n, "seed": seed, "url": url, "predictions": predictions}
+    print_metrics(export_tasks(rows, kind, out, **settings), json)
 
 
 def import_(
@@ -223,8 +223,8 @@ def pairs(
 
     settings = MinerSettings(prefilter=not reference, fast=not reference)
     half: Half = "tuned" if tuned else "held-out"
-    found = check_pairs(captions, half, gold or GOLD, settings, draw=draw)
-    print_truth(found, json)
+    report = check_pairs(captions, half, gold or GOLD, settings, draw=draw)
+    print_truth(report, json)
 
 
 def merge(

@@ -218,9 +218,9 @@ def rarity(
     pairs, counted = read_attributes(bank or DEFAULT_BANK), read_counts(bank or DEFAULT_BANK)
     if captions:
         with progress_bar() as progress:
-            found = count_together(captions, sought(pairs), progress)
-        print_counted(found)
-        counted = count_anew(found.counts, counted.sources, out)
+            caption_counts = count_together(captions, sought(pairs), progress)
+        print_counted(caption_counts)
+        counted = count_anew(caption_counts.counts, counted.sources, out)
     print_rarity(pairs, counted, json)
 
 

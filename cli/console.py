@@ -1,4 +1,4 @@
-"""What all commands share: errors with their exit codes, notes, and tables."""
+"""Helpers of all commands: errors with their exit codes, notes, and tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REMEDIES = {
     errno.ENOMEM: "free some memory and run the same command again",
     errno.EBADF: "give the command a place to write to",
 }
-"""What a user does about a failure of the operating system; a missing file is judged apart."""
+"""Remedies for failures of the operating system; a missing file is handled in `_mendable`."""
 
 WITHOUT_FILE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EADDRINUSE, errno.EFBIG, errno.EIO, errno.EMFILE),
@@ -66,23 +66,23 @@ def failing() -> Iterator[None]:
     SIGTERM counts as an interrupt. A reader of stdout that has gone ends the command quietly, with
     exit code 1.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # half an emoji of a model is shown as its escape
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a lone surrogate is printed as its escape
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _terminable():
             yield
-            if sys.stdout is not None:  # closed by who started the command
+            if sys.stdout is not None:  # closed by the parent process
                 sys.stdout.flush()
     except KeyboardInterrupt:
         _stop("interrupted; run the same command again to continue", INTERRUPTED)
     except CounterpriorError as error:
         _stop(_with_code(error), error.exit_code)
     except Exception as error:
-        if isinstance(error, BrokenPipeError) and _unread():
-            _quiet()
+        if isinstance(error, BrokenPipeError) and _reader_has_gone():
+            _end_quietly()
         if isinstance(error, OSError) and (mended := _mendable(error)):
             _discard_output()
-            sys.unraisablehook = _unless_told
+            sys.unraisablehook = _ignore_os_errors
             _stop(str(mended), mended.exit_code)
         if isinstance(error, MemoryError):
             _stop(f"out of memory: {REMEDIES[errno.ENOMEM]}", WRONG)
@@ -91,7 +91,7 @@ def failing() -> Iterator[None]:
 
 
 def _with_code(error: CounterpriorError) -> str:
-    """The message, with the error's code in brackets where it has one of its own."""
+    """Returns the message, followed by the code in brackets unless the code is generic."""
     return str(error) if error.code in GENERIC else f"{error} [{error.code}]"
 
 
@@ -123,7 +123,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _mendable(error: OSError) -> CounterpriorError | None:
-    """The error as a user can mend it; None for one that only a bug causes."""
+    """Returns the error with a remedy; None for an error that only a bug causes."""
     path, remedy = error.filename2 or error.filename, REMEDIES.get(error.errno or 0, "")
     reason = (error.strerror or "").lower()
     if path is None:
@@ -135,27 +135,27 @@ def _mendable(error: OSError) -> CounterpriorError | None:
     return CounterpriorError(f"{file}: {reason}", remedy, code="system-error") if remedy else None
 
 
-def _unless_told(unraisable: Any) -> None:
-    """What a destructor can't write to a full disk is told by the command's own error."""
+def _ignore_os_errors(unraisable: Any) -> None:
+    """Ignores the OSErrors of destructors: the command's error already reports the full disk."""
     if not issubclass(unraisable.exc_type, OSError):
         sys.__unraisablehook__(unraisable)
 
 
 def _named(file: Path) -> bool:
     """Whether a missing file is one that the user named: a relative path, or below an argument."""
-    words = {part for word in sys.argv[1:] for part in re.split("[=:?@]", word) if part}
+    words = {piece for word in sys.argv[1:] for piece in re.split("[=:?@]", word) if piece}
     named = {Path(word).absolute() for word in words}
     return not file.is_absolute() or not named.isdisjoint((file, *file.parents))
 
 
-def _unread() -> bool:
+def _reader_has_gone() -> bool:
     """Whether the reader of stdout has gone."""
     poll = select.poll()
     poll.register(STDOUT, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-def _quiet() -> NoReturn:
+def _end_quietly() -> NoReturn:
     _discard_output()
     raise SystemExit(WRONG)
 
@@ -174,18 +174,18 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def table(*titles: str, numbers: Collection[str] = (), title: str = "") -> Table:
-    """An empty table; the columns named in `numbers` are aligned to the right."""
+def new_table(*titles: str, numbers: Collection[str] = (), title: str = "") -> Table:
+    """Returns an empty table; the columns named in `numbers` are aligned to the right."""
     from rich.table import Table
 
-    made = Table(title=title)
+    table = Table(title=title)
     for name in titles:
-        made.add_column(name, justify="right" if name in numbers else "left")
-    return made
+        table.add_column(name, justify="right" if name in numbers else "left")
+    return table
 
 
 def console(width: int) -> Console:
-    """Where tables are printed: as wide as the terminal, or `width` columns where there is none."""
+    """Console that is as wide as the terminal, or has `width` columns without one."""
     from rich.console import Console
 
     terminal = sys.stdout is not None and sys.stdout.isatty()

@@ -70,9 +70,13 @@ def mine(
         sample=sample,
         seed=seed,
     )
-    what = ShardSettings(rows, miner=MinerSettings(prefilter=not reference, fast=not reference))
-    part = parse_shard(shard) if shard else None
-    mined = MineSettings(what, out, Scale(workers, shard=part, engine=as_engine(engine)))
+    shard_settings = ShardSettings(
+        rows, miner=MinerSettings(prefilter=not reference, fast=not reference)
+    )
+    run_shard = parse_shard(shard) if shard else None
+    mined = MineSettings(
+        shard_settings, out, Scale(workers, shard=run_shard, engine=as_engine(engine))
+    )
     fetch = FetchSettings(contact=contact, loopback=loopback)
     settings = CorpusSettings(
         mined,
@@ -108,8 +112,8 @@ def flips(
 
     reader = open_judge(judge, Cost(max_usd=max_usd).plan(mined)) if judge else None
     with progress_bar() as progress:
-        found = make_flips(mined, out, reader, progress, count=count, seed=seed)
-    print_flips(found, out)
+        flip_set = make_flips(mined, out, reader, progress, count=count, seed=seed)
+    print_flips(flip_set, out)
 
 
 def control(
@@ -137,5 +141,5 @@ def control(
         out, boxes, captions, judge, images, limit=limit, seed=seed, cost=calls.cost()
     )
     with progress_bar() as progress:
-        found = run_control(settings, progress)
-    print_control(found, out, json)
+        result = run_control(settings, progress)
+    print_control(result, out, json)

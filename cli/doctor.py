@@ -1,4 +1,4 @@
-"""The command that says what this machine can run."""
+"""The command that shows what this machine can run."""
 
 from __future__ import annotations
 

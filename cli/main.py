@@ -105,7 +105,7 @@ REMOVED = {
     "switch": "a study draws only biased cases with `where: biased`, see `counterprior study "
     "recipes ots-bench-7`",
 }
-"""Name of a command that is gone -> what does its work."""
+"""Name of a removed command -> its replacement."""
 
 STUDY: Commands = {
     "run": study.run,
@@ -118,15 +118,15 @@ STUDY: Commands = {
 
 
 class FailingCommand(TyperCommand):
-    """A command that ends as `failing` says."""
+    """A command whose errors and exit codes come from `failing`."""
 
     def invoke(self, ctx: Any) -> Any:
         with failing():
             return super().invoke(ctx)
 
 
-class CommandsOfAllTimes(TyperGroup):
-    """The commands, and an error for those that are gone, which names the replacement."""
+class CommandsAndRemoved(TyperGroup):
+    """The commands; a removed command raises an error that names its replacement."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in REMOVED:
@@ -140,11 +140,13 @@ class CommandsOfAllTimes(TyperGroup):
 
 
 def group(commands: Commands, panel: str | None = None, **settings: Any) -> typer.Typer:
-    """A group of commands, in a panel of the help where one is named."""
-    made = typer.Typer(**settings)
+    """Returns a group of commands, in the named panel of the help."""
+    typer_group = typer.Typer(**settings)
     for name, function in commands.items():
-        made.command(name, cls=FailingCommand, rich_help_panel=panel)(with_option_groups(function))
-    return made
+        typer_group.command(name, cls=FailingCommand, rich_help_panel=panel)(
+            with_option_groups(function)
+        )
+    return typer_group
 
 
 def print_version(
@@ -160,7 +162,7 @@ def print_version(
 
 
 app = typer.Typer(
-    cls=CommandsOfAllTimes,
+    cls=CommandsAndRemoved,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -42,8 +42,8 @@ def best_of(
     from ..eval.studies.best_of import best_of_curve
 
     with progress_bar() as progress:
-        found = best_of_curve(run, judge or (), calls.cost(), progress)
-    print_best_of(found, json)
+        curve = best_of_curve(run, judge or (), calls.cost(), progress)
+    print_best_of(curve, json)
     print_note(f"plot: {run / 'best_of.html'}")
 
 
@@ -124,7 +124,7 @@ def _tune(settings: TuneSettings, export: str, json: bool) -> None:
     if not settings.model:
         raise UsageError("which model? give --model", code="missing-option")
     with progress_bar() as progress:
-        found = train(settings, progress)
-    print_tuned(found, json)
+        result = train(settings, progress)
+    print_tuned(result, json)
     weights, plots = settings.out, settings.out / "tuning.html"
     print_note(f"weights: {weights}, for --method lora:{weights}; plots: {plots}")

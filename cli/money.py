@@ -1,4 +1,4 @@
-"""The command that settles what nobody knows the price of."""
+"""The command that settles attempts of unknown cost."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ LabelKind = Annotated[
 
 @dataclass(frozen=True)
 class RowOptions:
-    """Which rows of a release a run is about."""
+    """Rows of a release that a run uses."""
 
     data: Data = "dist/counterprior"
     revision: Revision = None
@@ -141,7 +141,7 @@ class RowOptions:
 
 @dataclass(frozen=True)
 class QuestionOptions:
-    """What a judge is asked about each image."""
+    """Questions that a judge answers about each image."""
 
     probes: Probes = ""
     persona: Persona = "standard"
@@ -157,7 +157,7 @@ class QuestionOptions:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """What paid calls may cost, and how many are under way at the same time."""
+    """Cap and prices of paid calls, and the number of calls at the same time."""
 
     concurrency: Concurrency = 8
     max_usd: MaxUsd = None
@@ -184,10 +184,10 @@ class ScaleOptions:
         from ..eval.store.shards import parse_shard
         from ..eval.workers.farm import Scale, as_engine
 
-        names = tuple(name.strip() for name in self.devices.split(",") if name.strip())
+        devices = tuple(name.strip() for name in self.devices.split(",") if name.strip())
         return Scale(
-            workers=self.workers or max(1, len(names)),
-            devices=names,
+            workers=self.workers or max(1, len(devices)),
+            devices=devices,
             shard=parse_shard(self.shard) if self.shard else None,
             engine=as_engine(self.engine),
         )
@@ -195,7 +195,7 @@ class ScaleOptions:
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """Which judges' verdicts are scored."""
+    """Judges whose verdicts are scored."""
 
     judge: JudgeNames = None
     across_judges: AcrossJudges = False
@@ -215,7 +215,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class SiteOptions:
-    """What a site holds besides its pages."""
+    """Contents of a site besides its pages."""
 
     full_size: FullSize = None
     export: Exports = None
@@ -224,7 +224,7 @@ class SiteOptions:
 
 @dataclass(frozen=True)
 class HubOptions:
-    """How a commit is made on the Hub."""
+    """Repository and Hub for a commit."""
 
     repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")]
     private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False

@@ -21,7 +21,7 @@ LONGEST_SILENCE = 60
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """What a command reports its stages to; they are shown on stderr."""
+    """Yields the callback for reports of stages; they are shown on stderr."""
     if not sys.stderr.isatty():
         yield plain_lines()
         return
@@ -41,12 +41,12 @@ def plain_lines() -> Progress:
 
     def show(stage: str, done: int, total: int) -> None:
         now, tenth = monotonic(), 10 * done // max(total, 1)
-        pace = _reported(paces, stage, done, now)
+        pace = _updated_pace(paces, stage, done, now)
         last, at = printed.get(stage, (-1, now))
         if tenth != last or now - at >= LONGEST_SILENCE:
             printed[stage] = tenth, now
-            parts = f"{stage}: {done}/{total}", pace.text(done, total, now)
-            print(", ".join(filter(None, parts)), file=sys.stderr, flush=True)
+            texts = f"{stage}: {done}/{total}", pace.text(done, total, now)
+            print(", ".join(filter(None, texts)), file=sys.stderr, flush=True)
 
     return show
 
@@ -57,7 +57,7 @@ def _bars(bars: Bars) -> Progress:
 
     def show(stage: str, done: int, total: int) -> None:
         now = monotonic()
-        text = _reported(paces, stage, done, now).text(done, total, now)
+        text = _updated_pace(paces, stage, done, now).text(done, total, now)
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, pace="")
         bars.update(tasks[stage], completed=done, total=total, pace=text)
@@ -65,24 +65,24 @@ def _bars(bars: Bars) -> Progress:
     return show
 
 
-def _reported(paces: dict[str, Pace], stage: str, done: int, now: float) -> Pace:
+def _updated_pace(paces: dict[str, Pace], stage: str, done: int, now: float) -> Pace:
     pace = paces.setdefault(stage, Pace(done, now))
     pace.report(done, now)
     return pace
 
 
 class Pace:
-    """How fast a stage goes, from what it did lately: 60 reports or 60 seconds, if that is more.
+    """Speed of a stage over its last 60 reports or 60 seconds, whichever is longer.
 
-    A resumed stage runs through the part that it has in no time. So neither what is done at the
-    first report nor what is done in the second after it counts.
+    A resumed stage passes its finished items at once. So items that are done at the first report
+    or in the second after it do not count.
     """
 
     def __init__(self, done: int, now: float) -> None:
         self._restart(done, now)
 
     def report(self, done: int, now: float) -> None:
-        """Takes what is done at a time in seconds; at most one report a second is kept."""
+        """Records the items done at a time in seconds; keeps at most one report a second."""
         if done < self._reports[-1][1]:
             self._restart(done, now)
         elif now - self._begun < 1:
@@ -91,7 +91,7 @@ class Pace:
             self._reports.append((now, done))
 
     def text(self, done: int, total: int, now: float) -> str:
-        """The rate and the time left; empty before there is a rate.
+        """Returns the rate and the remaining time; empty before there is a rate.
 
         >>> pace = Pace(done=100, now=0)
         >>> pace.text(done=120, total=1700, now=6.5)
@@ -101,8 +101,8 @@ class Pace:
         if now - since < 1 or done <= before:
             return ""
         rate = (done - before) / (now - since)
-        left = f", {duration((total - done) / rate)} left" if done < total else ""
-        return f"{rate:.1f}/s{left}" if rate >= 1 else f"{60 * rate:.1f}/min{left}"
+        time_left = f", {duration((total - done) / rate)} left" if done < total else ""
+        return f"{rate:.1f}/s{time_left}" if rate >= 1 else f"{60 * rate:.1f}/min{time_left}"
 
     def _restart(self, done: int, now: float) -> None:
         self._begun = now

@@ -102,8 +102,8 @@ def build(
         jobs=jobs,
     )
     with progress_bar() as progress:
-        made = partial(build_items, settings, progress)
-        written = write_releases(lambda: split(made(), secret), outs, scores)
+        make_items = partial(build_items, settings, progress)
+        written = write_releases(lambda: split(make_items(), secret), outs, scores)
     for folder, facts in written.items():
         print_configs(facts, folder)
         print_seeds(facts)
@@ -114,7 +114,7 @@ def build(
 def _checked_seeds(
     generator: str, judge: str, calls: CallOptions, **settings: Any
 ) -> SeedSettings | None:
-    """Returns how a judge accepts seed images; None without a judge."""
+    """Returns the settings with which a judge accepts seed images; None without a judge."""
     if not judge:
         return None
     from ..eval.studies.seeding import SeedSettings

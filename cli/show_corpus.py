@@ -1,4 +1,4 @@
-"""Prints what was mined from a corpus."""
+"""Prints the results of mining, flip sets, controls and audits of corpora."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import console, print_json, print_note, table
+from .console import console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from ..corpus_analysis.alignment.control.result import BoxControl
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def print_mined(finished: Finished, out: Path) -> None:
-    """Prints how far captions and images came, why others did not, and the layout they show."""
+    """Prints the counts of each stage, the reasons for drops, and the layout of the images."""
     funnel, output = finished.funnel, console(width=100)
     numbers = ("captions", "share")
-    shown = table("stage", *numbers, numbers=numbers, title=f"captions in {out}")
+    table = new_table("stage", *numbers, numbers=numbers, title=f"captions in {out}")
     for name, count in _stages(funnel):
-        shown.add_row(name, f"{count:,}", f"{count / max(funnel.rows, 1):.2%}")
-    output.print(shown)
+        table.add_row(name, f"{count:,}", f"{count / max(funnel.rows, 1):.2%}")
+    output.print(table)
     output.print(f"{funnel.pairs:,} pairs; {funnel.model}, {funnel.speedup}")
     if finished.images is not None:
         reasons = ", ".join(
@@ -55,41 +55,43 @@ def _stages(funnel: Funnel) -> list[tuple[str, int]]:
     ]
 
 
-def _alignment(found: Alignment) -> str:
-    rate = found.single_probe
+def _alignment(alignment: Alignment) -> str:
+    rate = alignment.single_probe
     low, high = rate.wilson
     return (
-        f"{found.funnel['valid']:,} show the two side by side; first-mentioned on the left in "
+        f"{alignment.funnel['valid']:,} show the two side by side; first-mentioned on the left in "
         f"{rate.aligned:,} of {rate.n:,}: {rate.rate:.1%} ({low:.1%} to {high:.1%})"
     )
 
 
-def print_flips(found: FlipSet, out: Path) -> None:
-    """Prints how many pairs were taken, from which categories, and why others were not."""
-    for name, count in found.categories.items():
+def print_flips(flip_set: FlipSet, out: Path) -> None:
+    """Prints the number of pairs in each category, and the reasons for drops."""
+    for name, count in flip_set.categories.items():
         print(f"{count:6,}  {name}")
-    dropped = ", ".join(f"{reason} {count:,}" for reason, count in found.dropped.items() if count)
-    print(f"{found.pairs:,} pairs, {2 * found.pairs:,} images in {out}; not taken: {dropped}")
+    dropped = ", ".join(
+        f"{reason} {count:,}" for reason, count in flip_set.dropped.items() if count
+    )
+    print(f"{flip_set.pairs:,} pairs, {2 * flip_set.pairs:,} images in {out}; not taken: {dropped}")
 
 
-def print_control(found: BoxControl, out: Path, as_json: bool) -> None:
-    """Prints the rate of every subset, and what a judge adds, or it all as JSON."""
+def print_control(control: BoxControl, out: Path, as_json: bool) -> None:
+    """Prints the rate of every subset and the bias of a judge; or as JSON."""
     from ..corpus_analysis.alignment.control.subsets import SUBSETS
 
     if as_json:
-        print_json(found.to_json())
+        print_json(control.to_json())
         return
     columns = ("left", "n", "images", "95 % by image", "guesses")
-    shown = table("pairs", *columns, numbers=columns, title="first-mentioned on the left")
-    for name, rate in found.subsets.items():
+    table = new_table("pairs", *columns, numbers=columns, title="first-mentioned on the left")
+    for name, rate in control.subsets.items():
         counts = f"{rate.n:,}", f"{rate.images:,}", _range(rate.by_image), f"{rate.guessed:,}"
-        shown.add_row(SUBSETS[name].says, _share(rate.rate), *counts)
+        table.add_row(SUBSETS[name].says, _share(rate.rate), *counts)
     output = console(width=120)
-    output.print(shown)
-    funnel = ", ".join(f"{name} {count:,}" for name, count in found.funnel.items())
+    output.print(table)
+    funnel = ", ".join(f"{name} {count:,}" for name, count in control.funnel.items())
     output.print(funnel, highlight=False)
-    if found.judge is not None:
-        bias = found.judge
+    if control.judge is not None:
+        bias = control.judge
         output.print(
             f"the judge says {_share(bias.by_judge.value)} of {bias.by_judge.n:,}, the boxes "
             f"{_share(bias.by_boxes.value)}; it adds {100 * bias.bias.value:+.1f} points "
@@ -109,28 +111,28 @@ def _range(interval: tuple[float, float]) -> str:
     return "-" if math.isnan(low) else f"{low:.1%} to {high:.1%}"
 
 
-def print_truth(found: TruthReport, as_json: bool) -> None:
-    """Prints how true the mined pairs are, in the sample and in the sources, or it all as JSON."""
+def print_truth(report: TruthReport, as_json: bool) -> None:
+    """Prints precision and recall of mined pairs, in the sample and the sources; or as JSON."""
     if as_json:
         from ..eval.core import without_nan
 
-        print_json(without_nan(found))
+        print_json(without_nan(report))
         return
     output = console(width=120)
     columns = ("captions", "right", "precision", "found", "recall", "open")
-    titles = {"sample": found.sampled, "sources, by weight": found.weighted}
+    titles = {"sample": report.sampled, "sources, by weight": report.weighted}
     for title, rows in titles.items():
-        shown = table("group", *columns, numbers=columns, title=f"{found.half} half: {title}")
+        table = new_table("group", *columns, numbers=columns, title=f"{report.half} half: {title}")
         for row in rows:
             rates = (*_counted(row.precision), *_counted(row.recall))
-            shown.add_row(row.group, f"{row.captions:,}", *rates, f"{row.open:,}")
-        output.print(shown)
-    for name, mistakes in {"wrong": found.wrong, "missed": found.missed}.items():
+            table.add_row(row.group, f"{row.captions:,}", *rates, f"{row.open:,}")
+        output.print(table)
+    for name, mistakes in {"wrong": report.wrong, "missed": report.missed}.items():
         for digest, pair in mistakes:
             print(f"{name}  {digest}  {pair}")
-    output.print(f"{found.model}; open: readers may disagree, neither right, wrong nor missed")
-    if found.missing:
-        print_note(f"{found.missing} captions of this half are in none of the files")
+    output.print(f"{report.model}; open: readers may disagree, neither right, wrong nor missed")
+    if report.missing:
+        print_note(f"{report.missing} captions of this half are in none of the files")
 
 
 def _counted(share: PairShare) -> tuple[str, str]:
@@ -138,6 +140,6 @@ def _counted(share: PairShare) -> tuple[str, str]:
 
 
 def _percent(share: Estimate) -> str:
-    """A share in [0, 1] as percent, with its interval."""
+    """Returns a share in [0, 1] as percent, with its interval."""
     low, high = share.interval
     return f"{share.value:.1%} ({low:.1%} to {high:.1%})"

@@ -22,11 +22,11 @@ def print_machine(machine: Machine, tried: Mapping[str, str | None], as_json: bo
     else:
         print(f"counterprior {machine.version}, Python {machine.python}")
         for extra, libraries in machine.extras.items():
-            told = ", ".join(
+            versions = ", ".join(
                 f"{name} {version or 'missing'}" for name, version in libraries.items()
             )
             remedy = f"; pip install 'counterprior[{extra}]'" if extra in machine.missing else ""
-            print(f"{extra + ':':<13}{told}{remedy}")
+            print(f"{extra + ':':<13}{versions}{remedy}")
         print(f"{'devices:':<13}{'; '.join(machine.devices) or 'unknown without torch'}")
         for name, there in machine.keys.items():
             print(f"{'key:':<13}{name} {'is set' if there else 'is not set'}")

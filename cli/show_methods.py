@@ -1,48 +1,50 @@
-"""Prints what methods against the prior do."""
+"""Prints the effects of methods against the prior."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from .console import console, print_json, table
+from .console import console, new_table, print_json
 
 
-def print_best_of(found: Mapping[str, Any], as_json: bool) -> None:
-    """Prints scores over N, by who chose and by each other judge; or as JSON."""
+def print_best_of(result: Mapping[str, Any], as_json: bool) -> None:
+    """Prints scores over N, by the judge that chose and by each other judge; or as JSON."""
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    judges = list(found["curve"][0]["others"])
-    shown = table("N", "by who chose", *(part for j in judges for part in (j, "95 %")), "cases")
-    for point in found["curve"]:
-        others = [
-            part
+    judges = list(result["curve"][0]["others"])
+    table = new_table("N", "by who chose", *(cell for j in judges for cell in (j, "95 %")), "cases")
+    for point in result["curve"]:
+        other_cells = [
+            cell
             for j in judges
-            for part in (
+            for cell in (
                 _number(point["others"][j], 3),
                 _ends(point["other_intervals"][j], 3),
             )
         ]
-        shown.add_row(str(point["n"]), _number(point["chosen"], 3), *others, str(point["cases"]))
-    console(width=120).print(shown)
+        table.add_row(
+            str(point["n"]), _number(point["chosen"], 3), *other_cells, str(point["cases"])
+        )
+    console(width=120).print(table)
 
 
-def print_tuned(found: Mapping[str, Any], as_json: bool) -> None:
-    """Prints what was trained and the validation curve; or as JSON."""
+def print_tuned(result: Mapping[str, Any], as_json: bool) -> None:
+    """Prints the recipe of a training and its validation curve; or as JSON."""
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    recipe = found["recipe"]
+    recipe = result["recipe"]
     print(
-        f"{found['steps']:,} steps on {found['images']:,} images with {recipe['optimizer']}, "
+        f"{result['steps']:,} steps on {result['images']:,} images with {recipe['optimizer']}, "
         f"rank {recipe['rank']}, learning rate {recipe['learning_rate']:g}"
     )
-    if not found["validation"]:
+    if not result["validation"]:
         return
-    shown = table("step", "Hom", "95 %", "first left", "first right", "left out")
-    for point in found["validation"]:
-        shown.add_row(
+    table = new_table("step", "Hom", "95 %", "first left", "first right", "left out")
+    for point in result["validation"]:
+        table.add_row(
             str(point["step"]),
             _number(point["hom"]),
             _ends(point["interval"]),
@@ -50,7 +52,7 @@ def print_tuned(found: Mapping[str, Any], as_json: bool) -> None:
             str(point["first_right"]),
             _counts(point["excluded"]),
         )
-    console(width=120).print(shown)
+    console(width=120).print(table)
 
 
 def _number(value: float | None, digits: int = 1) -> str:

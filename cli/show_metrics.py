@@ -1,4 +1,4 @@
-"""Prints metrics, and how far they agree with people."""
+"""Prints metrics, and their agreement with people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .console import console, print_json, table
+from .console import console, new_table, print_json
 
 
 def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
@@ -16,38 +16,40 @@ def print_metrics(metrics: Mapping[str, Any], as_json: bool) -> None:
         print_json(metrics)
         return
     for name, value in _flattened(metrics, ""):
-        print(f"{name:<44} {_shown(value)}")
+        print(f"{name:<44} {_metric_text(value)}")
 
 
-def print_analysis(found: Mapping[str, Any], as_json: bool) -> None:
+def print_analysis(analysis: Mapping[str, Any], as_json: bool) -> None:
     """Prints a checker against people: the counts first, then every other number; or as JSON."""
     if as_json:
-        print_json(found)
+        print_json(analysis)
         return
-    counted, kappa = found["confusion"], found["kappa"]
-    title = f"checker (rows) and people, {found['labeled']:,} images"
+    counted, kappa = analysis["confusion"], analysis["kappa"]
+    title = f"checker (rows) and people, {analysis['labeled']:,} images"
     _print_matrix(title, counted["labels"], counted["counts"])
     print(f"kappa {_estimate(kappa['value'], kappa['interval'])}")
-    rest = {name: value for name, value in found.items() if name not in ("confusion", "kappa")}
-    print_metrics(rest, False)
-    for pair in found["annotators"]["pairs"]:
+    other_metrics = {
+        name: value for name, value in analysis.items() if name not in ("confusion", "kappa")
+    }
+    print_metrics(other_metrics, False)
+    for pair in analysis["annotators"]["pairs"]:
         value = _estimate(pair["kappa"], pair["interval"])
         print(f"kappa of {pair['first']} and {pair['second']}: {value}, {pair['n']:,} images")
 
 
-def print_selection(found: Mapping[str, Any], as_json: bool) -> None:
+def print_selection(selection: Mapping[str, Any], as_json: bool) -> None:
     """Prints each judge against people, pooled, by metric and by run; or as JSON."""
     if as_json:
         from ..eval.core import without_nan
 
-        print_json(without_nan(found))
+        print_json(without_nan(selection))
         return
-    for judge, told in found.items():
-        for one in told["confusions"]:
-            kappa = _estimate(one["kappa"], one["interval"])
-            title = f"{judge}, {one['name']}: people (rows) and judge, kappa {kappa}"
-            _print_matrix(title, one["labels"], one["matrix"])
-        scores = told["scores"]
+    for judge, comparison in selection.items():
+        for confusion in comparison["confusions"]:
+            kappa = _estimate(confusion["kappa"], confusion["interval"])
+            title = f"{judge}, {confusion['name']}: people (rows) and judge, kappa {kappa}"
+            _print_matrix(title, confusion["labels"], confusion["matrix"])
+        scores = comparison["scores"]
         if scores is None:
             print(f"{judge}: images of these runs have no score of their own")
             continue
@@ -73,10 +75,10 @@ def print_tables(
         if name == "risk_coverage":
             continue
         columns = [column.replace("_", " ") for column in rows[0]]
-        shown = table(*columns, numbers=columns[1:], title=name)
+        table = new_table(*columns, numbers=columns[1:], title=name)
         for row in rows:
-            shown.add_row(*(_cell(value) for value in row.values()))
-        console(width=180).print(shown)
+            table.add_row(*(_cell(value) for value in row.values()))
+        console(width=180).print(table)
     print(page)
 
 
@@ -87,23 +89,23 @@ def _cell(value: object) -> str:
 
 
 def _print_matrix(title: str, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> None:
-    shown = table("", *labels, numbers=labels, title=title)
+    table = new_table("", *labels, numbers=labels, title=title)
     for label, row in zip(labels, counts, strict=True):
-        shown.add_row(label, *(f"{count:,}" for count in row))
-    console(width=120).print(shown)
+        table.add_row(label, *(f"{count:,}" for count in row))
+    console(width=120).print(table)
 
 
 def _estimate(value: float | None, interval: Sequence[float] | None) -> str:
-    """A number with its interval; a dash for what is undefined."""
-    known = "" if value is None else "-" if math.isnan(value) else f"{value:.3f}"
+    """Returns a number with its interval; a dash if it is undefined."""
+    number = "" if value is None else "-" if math.isnan(value) else f"{value:.3f}"
     if interval is None or math.isnan(interval[0]):
-        return known or "-"
-    return f"{known} ({interval[0]:.3f} to {interval[1]:.3f})".strip()
+        return number or "-"
+    return f"{number} ({interval[0]:.3f} to {interval[1]:.3f})".strip()
 
 
-def _shown(value: object) -> str:
+def _metric_text(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_metric_text, value))}]"
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
@@ -127,6 +129,6 @@ def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         print(f"{row['metric']}: {row['n']} images ({left_out})")
         for name, estimate in row["estimates"].items():
             value, ends = estimate["value"], estimate["interval"]
-            shown = "-" if value is None else f"{value:.4f}"
+            number = "-" if value is None else f"{value:.4f}"
             between = f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
-            print(f"  {name:<12} {shown:>8} {between}")
+            print(f"  {name:<12} {number:>8} {between}")

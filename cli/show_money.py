@@ -1,4 +1,4 @@
-"""Prints attempts without an outcome, and what they came to."""
+"""Prints attempts without an outcome, and their cost."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ if TYPE_CHECKING:
     from ..eval.engine.settling import Settlement
 
 
-def print_settlement(found: Settlement, as_json: bool) -> None:
-    """Prints one attempt a line, and what is to do about them; or as JSON."""
+def print_settlement(settlement: Settlement, as_json: bool) -> None:
+    """Prints one attempt a line, and the next step; or as JSON."""
     if as_json:
-        attempts = [{**vars(attempt), "worst": str(attempt.worst)} for attempt in found.attempts]
-        settled = None if found.settled is None else str(found.settled)
-        print_json({"attempts": attempts, "spent": str(found.spent), "settled": settled})
+        attempts = [
+            {**vars(attempt), "worst": str(attempt.worst)} for attempt in settlement.attempts
+        ]
+        settled = None if settlement.settled is None else str(settlement.settled)
+        print_json({"attempts": attempts, "spent": str(settlement.spent), "settled": settled})
         return
-    for attempt in found.attempts:
+    for attempt in settlement.attempts:
         print(f"{attempt.worst:>10.4f} USD at most  {attempt.source}  {attempt.call}")
-    count = len(found.attempts)
+    count = len(settlement.attempts)
     print(
-        f"{count:,} attempts without an outcome, {found.worst:.4f} USD of {found.spent:.4f} spent"
+        f"{count:,} attempts without an outcome, {settlement.worst:.4f} USD of "
+        f"{settlement.spent:.4f} spent"
     )
     if not count:
         return
-    if found.settled is None:
+    if settlement.settled is None:
         print("they count at their worst case; see the provider's bill, then --billed or --worst")
     else:
-        print(f"settled: they count as {found.settled:.4f} USD from now on")
+        print(f"settled: they count as {settlement.settled:.4f} USD from now on")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .console import console, print_json, print_note, table
+from .console import console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,42 +18,44 @@ if TYPE_CHECKING:
 
 
 def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) -> None:
-    """Prints what came of scoring a run."""
+    """Prints the counts of scored, known and failed images of a run."""
     for log, tally in scored:
         counts = [f"{tally.scored:,} scored"]
         counts += [f"{tally.known:,} were there"] if tally.known else []
         counts += [f"{tally.failed:,} failed"] if tally.failed else []
-        what = f" (frames {log.choice.text} of {tally.clips:,} clips)" if tally.clips else ""
-        print_note(f"{run}, {log.name}: {'; '.join(counts)}{what}")
+        frames = f" (frames {log.choice.text} of {tally.clips:,} clips)" if tally.clips else ""
+        print_note(f"{run}, {log.name}: {'; '.join(counts)}{frames}")
         if tally.first_error:
             print_note(f"the first failure: {tally.first_error}")
 
 
-def print_ratings(found: Mapping[str, Any], as_json: bool) -> None:
+def print_ratings(ratings: Mapping[str, Any], as_json: bool) -> None:
     """Prints people's ratings: each field's means, and every two runs; or as JSON."""
     if as_json:
-        print_json(found)
+        print_json(ratings)
         return
     from ..eval.people.ratings import interval_of
     from ..eval.stats.estimate import interval_text, value_text
 
     output = console(width=140)
-    output.print(_annotators(found), highlight=False)
-    for field, told in found["fields"].items():
-        if "runs" in told:
+    output.print(_annotators(ratings), highlight=False)
+    for field, field_ratings in ratings["fields"].items():
+        if "runs" in field_ratings:
             columns = ("mean", "95 %", "images")
-            shown = table("run", *columns, numbers=columns, title=f"{field}, 1 to 7")
-            for run, mean in told["runs"].items():
+            table = new_table("run", *columns, numbers=columns, title=f"{field}, 1 to 7")
+            for run, mean in field_ratings["runs"].items():
                 value = value_text(_number(mean["mean"]), "1", "-")
-                shown.add_row(run, value, interval_text(interval_of(mean), "1"), f"{mean['n']:,}")
-            output.print(shown)
-        name = "difference" if "runs" in told else "preference"
-        votes = () if "runs" in told else ("first better", "even", "second better")
+                table.add_row(run, value, interval_text(interval_of(mean), "1"), f"{mean['n']:,}")
+            output.print(table)
+        name = "difference" if "runs" in field_ratings else "preference"
+        votes = () if "runs" in field_ratings else ("first better", "even", "second better")
         columns = (*votes, name, "95 %", "Wilcoxon p", "Holm", "cases", "clusters")
-        title = f"{field}: second - first" if "runs" in told else f"{field}: second over first"
-        shown = table("first", "second", *columns, numbers=columns, title=title)
-        for pair in told["pairs"]:
-            shown.add_row(
+        title = (
+            f"{field}: second - first" if "runs" in field_ratings else f"{field}: second over first"
+        )
+        table = new_table("first", "second", *columns, numbers=columns, title=title)
+        for pair in field_ratings["pairs"]:
+            table.add_row(
                 pair["first"],
                 pair["second"],
                 *(f"{pair[vote.replace(' ', '_')]:,}" for vote in votes),
@@ -64,15 +66,17 @@ def print_ratings(found: Mapping[str, Any], as_json: bool) -> None:
                 f"{pair['n']:,}",
                 f"{pair['clusters']:,}",
             )
-        if told["pairs"]:
-            output.print(shown)
+        if field_ratings["pairs"]:
+            output.print(table)
 
 
-def _annotators(found: Mapping[str, Any]) -> str:
-    labels = ", ".join(f"{who} {n:,} of {found['items']:,}" for who, n in found["labels"].items())
+def _annotators(ratings: Mapping[str, Any]) -> str:
+    labels = ", ".join(
+        f"{who} {n:,} of {ratings['items']:,}" for who, n in ratings["labels"].items()
+    )
     alpha = ", ".join(
         f"{name} {'-' if value is None else f'{value:.3f}'}"
-        for name, value in found["alpha"].items()
+        for name, value in ratings["alpha"].items()
     )
     return f"labeled: {labels}\nKrippendorff's alpha (ordinal): {alpha}"
 
@@ -95,10 +99,10 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
     output = console(width=140)
     numbers = ("value", "95 %", "n")
     title = f"{report.suite}: bias and quality"
-    shown = table("run", "score", *numbers, "left out", numbers=numbers, title=title)
+    table = new_table("run", "score", *numbers, "left out", numbers=numbers, title=title)
     for run, scores in report.runs.items():
         for score in scores:
-            shown.add_row(
+            table.add_row(
                 run,
                 score.name,
                 value_text(score.value, score.unit),
@@ -106,12 +110,14 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
                 f"{score.n:,}",
                 exclusions_text(score),
             )
-    output.print(shown)
+    output.print(table)
     if report.changes:
         output.print(_changes(report))
     if distances:
         output.print(_distances(distances))
-        for warning in dict.fromkeys(one.warning for one in distances if one.warning):
+        for warning in dict.fromkeys(
+            distance.warning for distance in distances if distance.warning
+        ):
             output.print(warning, style="dim", highlight=False)
 
 
@@ -120,24 +126,24 @@ def _distances(distances: Sequence[SetDistance]) -> Table:
 
     numbers = ("value", "95 %", "images", "dimensions")
     title = f"distance of sets of images to those of {distances[0].base}"
-    shown = table("run", "", "features by", *numbers, numbers=numbers, title=title)
-    for one in distances:
-        shown.add_row(
-            one.run,
-            one.name,
-            one.extractor,
-            value_text(one.value, "1"),
-            interval_text(one.interval, "1"),
-            f"{one.n:,}",
-            f"{one.dimensions:,}",
+    table = new_table("run", "", "features by", *numbers, numbers=numbers, title=title)
+    for distance in distances:
+        table.add_row(
+            distance.run,
+            distance.name,
+            distance.extractor,
+            value_text(distance.value, "1"),
+            interval_text(distance.interval, "1"),
+            f"{distance.n:,}",
+            f"{distance.dimensions:,}",
         )
-    return shown
+    return table
 
 
 def _changes(report: QualityReport) -> Table:
     from ..eval.results.changes import COLUMNS, NUMBERS
 
-    shown = table(*COLUMNS, numbers=NUMBERS, title=report.title)
+    table = new_table(*COLUMNS, numbers=NUMBERS, title=report.title)
     for row in report.rows():
-        shown.add_row(*row)
-    return shown
+        table.add_row(*row)
+    return table

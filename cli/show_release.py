@@ -1,4 +1,4 @@
-"""Prints what commands found or did to a release."""
+"""Prints the census, differences, checks and pushes of a release."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import WRONG, console, print_json, print_note, table
+from .console import WRONG, console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from ..builders.census import BankCensus, WorldsCensus
@@ -24,11 +24,11 @@ def print_report(report: ReleaseReport, as_json: bool) -> None:
         raise SystemExit(WRONG)
 
 
-def print_census(found: BankCensus, worlds: WorldsCensus, as_json: bool) -> None:
+def print_census(census: BankCensus, worlds: WorldsCensus, as_json: bool) -> None:
     """Prints counts of constrained pairs by domain, of the bank and of a release; then of drawn
     worlds."""
     if as_json:
-        print_json({**asdict(found), "worlds": asdict(worlds)})
+        print_json({**asdict(census), "worlds": asdict(worlds)})
         return
     numbers = (
         "pairs",
@@ -40,25 +40,25 @@ def print_census(found: BankCensus, worlds: WorldsCensus, as_json: bool) -> None
         "text ",
         "drawn",
     )
-    title = f"constrained pairs on {found.facts} fact tables; in a release"
-    shown = table("domain", *numbers, numbers=numbers, title=title)
-    for domain, pairs in found.bank.items():
-        rows = found.release[domain]
+    title = f"constrained pairs on {census.facts} fact tables; in a release"
+    table = new_table("domain", *numbers, numbers=numbers, title=title)
+    for domain, pairs in census.bank.items():
+        rows = census.release[domain]
         counts = (pairs.pairs, pairs.families, pairs.derived, pairs.text_bound)
-        shown.add_row(
+        table.add_row(
             domain, *map(str, (*counts, rows.pairs, rows.families, rows.text_bound, rows.drawn))
         )
-    console(width=110).print(shown)
+    console(width=110).print(table)
     print_note(
-        f"a release has at most {found.family_rows} rows of a family and {found.domain_families} "
-        f"families of a domain: {found.release['all'].pairs} of {found.planned} rows, "
-        f"{found.missing} missing; {found.retired} entries are retired; "
-        f"{found.release['all'].twins} rows are twins, {found.release['all'].unordered} have a "
+        f"a release has at most {census.family_rows} rows of a family and {census.domain_families} "
+        f"families of a domain: {census.release['all'].pairs} of {census.planned} rows, "
+        f"{census.missing} missing; {census.retired} entries are retired; "
+        f"{census.release['all'].twins} rows are twins, {census.release['all'].unordered} have a "
         f"prompt without order"
     )
-    why = "".join(f"; {reason} {count}" for reason, count in found.undrawn.items())
-    print_note(f"{found.release['all'].drawn} rows have gold images{why}")
-    for which, listed in (("registered", found.registry), ("cited by a release", found.cited)):
+    why = "".join(f"; {reason} {count}" for reason, count in census.undrawn.items())
+    print_note(f"{census.release['all'].drawn} rows have gold images{why}")
+    for which, listed in (("registered", census.registry), ("cited by a release", census.cited)):
         print_note(
             f"{listed.standards} standards {which}: {listed.sections} with a section or entry, "
             f"{listed.addresses} with an address, {listed.titles} by title alone"
@@ -67,37 +67,44 @@ def print_census(found: BankCensus, worlds: WorldsCensus, as_json: bool) -> None
     _print_worlds(worlds)
 
 
-def _print_worlds(found: WorldsCensus) -> None:
-    """Prints for each discipline in how many groups a question tells the worlds apart."""
-    seen = {part: {one.question: one for one in told} for part, told in found.looked_at.items()}
-    questions = list(seen.get("all", {}))
+def _print_worlds(census: WorldsCensus) -> None:
+    """Prints, for each discipline, the number of groups that each question tells apart."""
+    answers = {
+        discipline: {count.question: count for count in counts}
+        for discipline, counts in census.looked_at.items()
+    }
+    questions = list(answers.get("all", {}))
     if questions:
         titles = ("drawn", "seen", *(name.replace("_", " ") for name in questions), "unsure")
         title = "groups of altered worlds whose question tells drawn worlds apart, as a reader said"
-        shown = table("discipline", *titles, numbers=titles, title=title)
-        for part, drawn in found.drawn.items():
-            told = [seen[part][name] for name in questions] if part in seen else []
-            counts = [max(one.groups for one in told), *(one.told for one in told)] if told else [0]
-            unsure = [sum(one.unsure for one in told)] if told else []
-            shown.add_row(part, *map(str, (drawn, *counts, *unsure)))
-        console(width=120).print(shown)
-    left = f"; drawn, and not released: {', '.join(found.unreleased)}" if found.unreleased else ""
-    print_note(f"{found.drawn['all']} groups of altered worlds have gold images{left}")
+        table = new_table("discipline", *titles, numbers=titles, title=title)
+        for discipline, drawn in census.drawn.items():
+            by_question = answers.get(discipline, {})
+            in_order = [by_question[name] for name in questions] if by_question else []
+            counts = [max((answer.groups for answer in in_order), default=0)]
+            counts += [answer.told for answer in in_order]
+            unsure = [sum(answer.unsure for answer in in_order)] if in_order else []
+            table.add_row(discipline, *map(str, (drawn, *counts, *unsure)))
+        console(width=120).print(table)
+    unreleased = (
+        f"; drawn, and not released: {', '.join(census.unreleased)}" if census.unreleased else ""
+    )
+    print_note(f"{census.drawn['all']} groups of altered worlds have gold images{unreleased}")
 
 
 def print_configs(facts: Manifest, out: Path) -> None:
     """Prints a table of configs: their status, rows made and planned, images and size."""
     numbers = ("rows", "planned", "images", "kB")
     title = f"counterprior {facts.version} in {out}"
-    shown = table("config", "status", *numbers, numbers=numbers, title=title)
+    table = new_table("config", "status", *numbers, numbers=numbers, title=title)
     for config in facts.configs:
         counts = config.rows, config.planned, config.pictures, config.bytes // 1000
-        shown.add_row(config.name, config.status, *(f"{count:,}" for count in counts))
-    console(width=100).print(shown)
+        table.add_row(config.name, config.status, *(f"{count:,}" for count in counts))
+    console(width=100).print(table)
 
 
 def print_seeds(facts: Manifest) -> None:
-    """Prints how many seed images a judge kept and refused; nothing where nobody judged."""
+    """Prints how many seed images a judge kept and refused; nothing without a judge."""
     if facts.seed_check is None:
         return
     check = facts.seed_check
@@ -108,22 +115,22 @@ def print_seeds(facts: Manifest) -> None:
     )
 
 
-def print_diff(found: ReleaseDiff, as_json: bool) -> None:
+def print_diff(difference: ReleaseDiff, as_json: bool) -> None:
     """Prints rows added, removed and edited in each config, then the version bump."""
     if as_json:
-        print(found.to_json())
+        print(difference.to_json())
         return
     numbers = ("added", "removed", "edited")
-    shown = table("config", "columns", *numbers, numbers=numbers)
-    for config in found.configs:
+    table = new_table("config", "columns", *numbers, numbers=numbers)
+    for config in difference.configs:
         columns = [f"+{name}" for name in config.columns_added]
         columns += [f"-{name}" for name in config.columns_removed]
         columns += ["reordered"] * config.reordered
         counts = (f"{len(ids):,}" for ids in (config.added, config.removed, config.edited))
-        shown.add_row(config.name, " ".join(columns), *counts)
+        table.add_row(config.name, " ".join(columns), *counts)
     output = console(width=100)
-    output.print(shown)
-    output.print(f"{len(found.files)} files differ; the version bump is {found.bump}")
+    output.print(table)
+    output.print(f"{len(difference.files)} files differ; the version bump is {difference.bump}")
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:
@@ -134,9 +141,9 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     for operation in plan.operations:
         size = f"{operation.bytes:>12,} bytes" if operation.kind != "delete" else ""
         print(f"{operation.kind:<8} {operation.file:<60} {size}".rstrip())
-    seen = "private" if plan.private else "public"
+    visibility = "private" if plan.private else "public"
     after = f"{plan.last}, a change that demands {plan.demanded}" if plan.last else "nothing"
-    print(f"{plan.repository.name} ({seen}): {plan.version} of {plan.date}, after {after}")
+    print(f"{plan.repository.name} ({visibility}): {plan.version} of {plan.date}, after {after}")
     print(f"onto commit {plan.head}" if plan.head else "the repository will be created")
     print(f"{plan.title}\n\n{plan.notes}\n")
     print(f"left to do: {', '.join(plan.steps) or f'nothing, {plan.tag} is released'}")
@@ -150,7 +157,7 @@ def print_released(plan: Plan, commit: str) -> None:
     )
 
 
-def print_pull_request(found: PullRequest, files: int) -> None:
+def print_pull_request(pull_request: PullRequest, files: int) -> None:
     """Prints where a model's results are proposed."""
-    what = "opened" if found.opened else "already there"
-    print_note(f"{found.model}: {files} result files, {what}: {found.url}")
+    state = "opened" if pull_request.opened else "already there"
+    print_note(f"{pull_request.model}: {files} result files, {state}: {pull_request.url}")

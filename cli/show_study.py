@@ -1,4 +1,4 @@
-"""Prints studies: their cells, and what they would take."""
+"""Prints studies: their cells, and estimates of their cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .console import console, print_note, table
+from .console import console, new_table, print_note
 
 if TYPE_CHECKING:
     from ..eval.store.shards import RunShard
@@ -21,39 +21,39 @@ def print_study(cells: Sequence[CellStatus]) -> None:
         print("nothing to make or to judge: see `counterprior study table`")
         return
     numbers = ("cases", "images", "not made", "answers", "failed answers")
-    shown = table("suite", "generator", "judge, scorer", "state", *numbers, numbers=numbers)
-    for one in cells:
-        lost = {name: n for name, n in one.images.items() if name != "made"}
-        failed = {name: n for name, n in one.verdicts.items() if name != "answered"}
-        shown.add_row(
-            one.cell.suite,
-            one.cell.generator,
-            one.cell.judge,
-            one.state,
-            f"{one.cases:,}" if one.cases else "-",
-            f"{one.images.get('made', 0):,}",
+    table = new_table("suite", "generator", "judge, scorer", "state", *numbers, numbers=numbers)
+    for status in cells:
+        lost = {name: n for name, n in status.images.items() if name != "made"}
+        failed = {name: n for name, n in status.verdicts.items() if name != "answered"}
+        table.add_row(
+            status.cell.suite,
+            status.cell.generator,
+            status.cell.judge,
+            status.state,
+            f"{status.cases:,}" if status.cases else "-",
+            f"{status.images.get('made', 0):,}",
             _counts(lost),
-            f"{one.verdicts.get('answered', 0):,}",
+            f"{status.verdicts.get('answered', 0):,}",
             _counts(failed),
         )
     output = console(width=140)
-    output.print(shown)
-    states = Counter(one.state for one in cells)
-    parts = [f"{states[name]:,} {name}" for name in ("done", "failed") if states[name]]
-    left = len(cells) - states["done"] - states["failed"]
-    parts += [f"{left:,} not done yet"] if left else []
-    output.print(f"{len(cells):,} cells: {', '.join(parts)}")
-    short = [one for one in cells if one.lost and one.state != "failed"]
-    gaps = (f"{one.cell.suite} x {one.cell.generator}: {one.gap}" for one in short)
+    output.print(table)
+    states = Counter(status.state for status in cells)
+    counts = [f"{states[name]:,} {name}" for name in ("done", "failed") if states[name]]
+    remaining = len(cells) - states["done"] - states["failed"]
+    counts += [f"{remaining:,} not done yet"] if remaining else []
+    output.print(f"{len(cells):,} cells: {', '.join(counts)}")
+    short = [status for status in cells if status.lost and status.state != "failed"]
+    gaps = (f"{status.cell.suite} x {status.cell.generator}: {status.gap}" for status in short)
     for gap in dict.fromkeys(gaps):
         output.print(gap, style="dim", highlight=False, markup=False)
-    causes = dict.fromkeys(one.cause for one in cells if one.cause)
+    causes = dict.fromkeys(status.cause for status in cells if status.cause)
     for cause in causes:
         output.print(f"failed: {cause}", style="dim", highlight=False, markup=False)
 
 
 def print_done(done: StudyDone, shard: RunShard | None) -> None:
-    """Prints the cells, what was spent, and what failed. shard: which part of the work it was."""
+    """Prints the cells, the cost and the failures. shard: the part of the work that was done."""
     from ..eval.store.shards import shard_name
     from ..eval.studies.status import study_status
 
@@ -67,33 +67,33 @@ def print_done(done: StudyDone, shard: RunShard | None) -> None:
 
 
 def print_plan(plan: StudyPlan) -> None:
-    """Prints what a study takes, and what would fail."""
+    """Prints the estimated cost of a study, and the failures to expect."""
     from .progress import duration
 
     def time(seconds: float | None) -> str:
         return "unknown" if seconds is None else duration(seconds)
 
     numbers = ("left to do", "US dollars, about", "at most", "time", "disk")
-    shown = table("model", "spec", "what", *numbers, numbers=numbers)
-    for part in (*plan.images, *plan.steps, *plan.questions, *plan.scores):
-        shown.add_row(
-            part.name,
-            part.spec,
-            part.what,
-            f"{part.count:,}",
-            _usd(part.usd),
-            _usd(part.most_usd),
-            time(part.seconds),
-            _size(part.size),
+    table = new_table("model", "spec", "what", *numbers, numbers=numbers)
+    for work in (*plan.images, *plan.steps, *plan.questions, *plan.scores):
+        table.add_row(
+            work.name,
+            work.spec,
+            work.what,
+            f"{work.count:,}",
+            _usd(work.usd),
+            _usd(work.most_usd),
+            time(work.seconds),
+            _size(work.size),
         )
     output = console(width=140)
-    output.print(shown)
-    texts = sum(part.count for part in plan.images if part.what.startswith("texts "))
-    images = sum(part.count for part in plan.images) - texts
-    questions = sum(part.count for part in plan.questions)
-    scores = sum(part.count for part in plan.scores)
+    output.print(table)
+    texts = sum(work.count for work in plan.images if work.what.startswith("texts "))
+    images = sum(work.count for work in plan.images) - texts
+    questions = sum(work.count for work in plan.questions)
+    scores = sum(work.count for work in plan.scores)
     scored = f", {scores:,} images to score" if plan.scores else ""
-    steps = sum(part.count for part in plan.steps)
+    steps = sum(work.count for work in plan.steps)
     taken = f", {texts:,} texts, {steps:,} steps of round trips" if plan.steps else ""
     output.print(
         f"{plan.cells:,} cells: {images:,} images to make{taken}, {questions:,} questions to ask"

@@ -54,8 +54,8 @@ def plan(
     from ..eval.studies.sample_size import plan as plan_items
 
     settings = PlanSettings(difference=difference, alpha=alpha, power=power)
-    found = plan_items(runs or (), rate or (), discordance, settings, judge or ())
-    print_metrics(found, json)
+    sample_size = plan_items(runs or (), rate or (), discordance, settings, judge or ())
+    print_metrics(sample_size, json)
 
 
 def judge_check(
@@ -79,7 +79,7 @@ def judge_check(
     from ..eval.studies.judge_check import check_judges
 
     with progress_bar() as progress:
-        found = check_judges(
+        checked_suites = check_judges(
             data,
             out,
             judges,
@@ -91,11 +91,16 @@ def judge_check(
             progress=progress,
         )
     if json:
-        print(dumps({f.suite.name: [asdict(check) for check in f.checks] for f in found}, indent=2))
+        print(
+            dumps(
+                {f.suite.name: [asdict(check) for check in f.checks] for f in checked_suites},
+                indent=2,
+            )
+        )
         return
-    for one in found:
-        print_done(one.done)
-        print_judge_checks(one)
+    for checked in checked_suites:
+        print_done(checked.done)
+        print_judge_checks(checked)
 
 
 def race(
@@ -142,16 +147,16 @@ def race(
     )
     with progress_bar() as progress:
         if scores:
-            found = race_scores(scores, metric, settings, out, progress)
+            result = race_scores(scores, metric, settings, out, progress)
         else:
-            found = race_live(live, settings, out, progress)
-    print_metrics(found if json else _told(found), json)
+            result = race_live(live, settings, out, progress)
+    print_metrics(result if json else _race_summary(result), json)
 
 
-def _told(found: dict[str, Any]) -> dict[str, Any]:
-    """A race for a reader: the whole course of a bandit is in its figure."""
-    told = {name: value for name, value in found.items() if name not in ("choices", "regret")}
-    return told | ({"regret": found["regret"][-1]} if found["regret"] else {})
+def _race_summary(result: dict[str, Any]) -> dict[str, Any]:
+    """Returns a race without the course of its bandit, which its figure shows."""
+    summary = {name: value for name, value in result.items() if name not in ("choices", "regret")}
+    return summary | ({"regret": result["regret"][-1]} if result["regret"] else {})
 
 
 def selftest() -> None:

@@ -64,14 +64,14 @@ def plan(
     from .show_study import print_plan
 
     with progress_bar() as progress:
-        found = plan_study(
+        study_plan = plan_study(
             file, out, changes=changes or (), max_usd=max_usd, probe=probe, progress=progress
         )
     if json:
-        print_json(found.to_json())
+        print_json(study_plan.to_json())
     else:
-        print_plan(found)
-    if found.problems:
+        print_plan(study_plan)
+    if study_plan.problems:
         raise SystemExit(WRONG)
 
 
@@ -84,11 +84,11 @@ def status(folder: StudyFolder, json: Json = False) -> None:
     from ..eval.studies.status import study_status
     from .show_study import print_study
 
-    found = study_status(Study.open(folder))
+    cells = study_status(Study.open(folder))
     if json:
-        print_json([one.to_json() for one in found])
+        print_json([cell.to_json() for cell in cells])
     else:
-        print_study(found)
+        print_study(cells)
 
 
 def table(
@@ -109,9 +109,9 @@ def table(
     from ..eval.studies.table import study_table
 
     study = Study.open(folder)
-    found = study_table(study, find_layout(layout) if layout else None)
-    print(format_table(found, form), end="")
-    if not found.complete:
+    comparison = study_table(study, find_layout(layout) if layout else None)
+    print(format_table(comparison, form), end="")
+    if not comparison.complete:
         print_note(f"{folder} is not complete: the table says which numbers are of a part")
 
 
@@ -160,5 +160,5 @@ def recipes(
     if name:
         print(read_recipe(name).text, end="")
         return
-    for known in recipe_names():
-        print(f"{known:<18} {read_recipe(known).title}")
+    for recipe_name in recipe_names():
+        print(f"{recipe_name:<18} {read_recipe(recipe_name).title}")
