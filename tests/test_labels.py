@@ -120,7 +120,7 @@ def test_one_label_a_question_or_none() -> None:
         single_labels([*labels, Label("c", "no", "q", annotator="cy")])
     of_a = Label("c", "yes", "q", image=A)
     assert single_labels([*labels, of_a]) == {("c", "q"): "yes"}
-    with raises("conflicting-labels", error=RowError):
+    with raises("conflicting-labels", "'c'", error=RowError):
         single_labels([of_a, Label("c", "yes", "q", image=B)])
 
 

@@ -51,7 +51,7 @@ def _image_faults(data: bytes) -> Iterator[str]:
             if (form := (image.format, image.mode)) != ("PNG", "RGB"):
                 yield f"is {form[0]} {form[1]}, must be PNG RGB"
     except UnidentifiedImageError:
-        yield "is no readable image"
+        yield "is not a readable image"
 
 
 SUITE = SuiteRecipe(

@@ -98,7 +98,7 @@ def faults(rows: list[I2IHomogenization], banks: Banks) -> Iterator[Fault]:
         action = clauses.get((row.left.kind, row.instruction))
         entities = [taxonomy.entities.get(e.name) for e in (row.left, row.right)]
         if action is None or not all(e and suits(action, e) for e in entities):
-            yield Fault(row.id, "instruction", "is no visible action that both entities suit")
+            yield Fault(row.id, "instruction", "is not a visible action that suits both entities")
     yield from duplicate_faults(
         rows, "seed_prompt", lambda row: (frozenset((row.left.name, row.right.name)), row.action)
     )

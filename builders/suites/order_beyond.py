@@ -167,7 +167,7 @@ def faults(rows: list[OrderBeyond], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "expected", [])
         for name in row.entities:
             if name not in taxonomy.entities:
-                yield Fault(row.id, "entities", f"{name!r} is no entity of the taxonomy")
+                yield Fault(row.id, "entities", f"{name!r} is not an entity of the taxonomy")
     yield from duplicate_faults(
         rows, "prompt", lambda row: (row.setting, row.provenance.entry, frozenset(row.entities))
     )

@@ -50,7 +50,7 @@ def faults(rows: list[OrderBeyondMultilingual], banks: Banks) -> Iterator[Fault]
     known = banks.taxonomy.entities
     for row in rows:
         if unknown := [name for name in row.entities if name not in known]:
-            yield Fault(row.id, "entities", f"{unknown[0]!r} is no entity of the taxonomy")
+            yield Fault(row.id, "entities", f"{unknown[0]!r} is not an entity of the taxonomy")
         else:
             yield from equal_fault(row, "looks", [known[name].row.look for name in row.entities])
         english = (
@@ -60,7 +60,7 @@ def faults(rows: list[OrderBeyondMultilingual], banks: Banks) -> Iterator[Fault]
         yield from source_faults(row, *english, SOURCE, SETTING)
         language = banks.languages.get(row.language)
         if language is None:
-            yield Fault(row.id, "language", f"{row.language!r} is no language of the bank")
+            yield Fault(row.id, "language", f"{row.language!r} is not a language of the bank")
             continue
         yield from language_faults(row, language, row.entities, row.named)
         if not unknown:

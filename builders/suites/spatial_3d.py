@@ -71,7 +71,9 @@ def faults(rows: list[Spatial3D], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "prompt", prompt(row.object_a, row.relation, row.object_b))
         for field in ("object_a", "object_b"):
             if getattr(row, field) not in banks.taxonomy.entities:
-                yield Fault(row.id, field, f"{getattr(row, field)!r} is no entity of the taxonomy")
+                yield Fault(
+                    row.id, field, f"{getattr(row, field)!r} is not an entity of the taxonomy"
+                )
         pairs.setdefault(row.pair_id, []).append(row)
     for rows_of_pair in pairs.values():
         places = sorted((row.object_a, row.object_b) for row in rows_of_pair)

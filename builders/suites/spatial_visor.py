@@ -45,7 +45,7 @@ def faults(rows: list[SpatialVISOR], banks: Banks) -> Iterator[Fault]:
     for row in rows:
         original = published.get(row.visor_id)
         if original is None:
-            yield Fault(row.id, "visor_id", f"{row.visor_id} is no two-object spatial prompt")
+            yield Fault(row.id, "visor_id", f"{row.visor_id} is not a two-object spatial prompt")
             continue
         for field in ("relation", "object_a", "object_b", "prompt", "license"):
             if getattr(row, field) != getattr(original, field):

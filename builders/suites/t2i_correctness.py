@@ -179,7 +179,7 @@ def _twin_faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
             continue
         other = by_id.get(row.twin)
         if other is None or other.twin != row.id:
-            yield Fault(row.id, "twin", f"{row.twin} is no row that names this one as its twin")
+            yield Fault(row.id, "twin", f"{row.twin} does not name this row as its twin")
         elif (row.fact, row.family) != (
             other.fact,
             other.family,

@@ -141,7 +141,7 @@ def action_faults(
         return
     known = [a for a in taxonomy.actions.values() if a.participle == participle]
     if not any(a.visible and suits(a, entity) for a in known):
-        yield Fault(row.id, field, f"{participle!r} is no visible action that suits {name!r}")
+        yield Fault(row.id, field, f"{participle!r} is not a visible action that suits {name!r}")
 
 
 SUITE = SuiteRecipe(

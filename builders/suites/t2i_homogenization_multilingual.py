@@ -95,7 +95,7 @@ def faults(rows: list[T2IHomogenizationMultilingual], banks: Banks) -> Iterator[
         yield from source_faults(row, *english, SOURCE)
         language = banks.languages.get(row.language)
         if language is None:
-            yield Fault(row.id, "language", f"{row.language!r} is no language of the bank")
+            yield Fault(row.id, "language", f"{row.language!r} is not a language of the bank")
             continue
         named = [row.first_named, row.second_named]
         yield from language_faults(row, language, names, named, "neutral_prompt")

@@ -43,7 +43,7 @@ from ..store.verdicts import VerdictLog
 HEADER = "run.json"
 CASES = "cases.jsonl"
 FORMAT = 2
-"""Of a run folder; older ones can't be gone on with."""
+"""Version of the run folder; older ones can't be resumed."""
 LEDGERS = "ledgers"
 IMAGES = "images"
 """Stem of the logs of images."""
@@ -379,7 +379,7 @@ class Run:
         counts = Counter(image.status for image in images.values())
         told = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
         first = next(iter(images.values()))
-        return f"{self.root}: there is no image to judge ({told}); the first: {first.message}"
+        return f"{self.root}: no image to judge ({told}); the first: {first.message}"
 
     def check_complete(self) -> None:
         """Raises RunError where images were never made, as after a kill of `generate`; of a shard,
@@ -420,7 +420,7 @@ class Run:
         return f" ({', '.join(told)})" if lost else ""
 
     def check_made(self) -> None:
-        """Raises RunFailed where there is no image at all to judge."""
+        """Raises RunFailed if there is no image to judge."""
         if why := self._nothing_to_judge():
             raise RunFailed(why, code="all-failed")
 

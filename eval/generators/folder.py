@@ -176,7 +176,7 @@ class ImageFolder:
             if not resolved.is_relative_to(self.root.resolve()):
                 raise ValueError(f"{candidate} lies outside {self.root}")
             if not resolved.is_file():
-                raise ValueError(f"{candidate} is no file")
+                raise ValueError(f"{candidate} is not a file")
             return path
         raise FileNotFoundError(f"{self.root} has no {names[0]}")
 

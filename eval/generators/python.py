@@ -26,7 +26,7 @@ class FunctionGenerator:
         return dict(self._identity)
 
     def generate(self, request: ImageRequest) -> Image.Image | Path:
-        """Raises GeneratorError for whatever the function raises, and for what is no image."""
+        """Raises GeneratorError if the function raises an error or returns no image."""
         if request.source is not None and not self._edits:
             raise GeneratorError(
                 "the function takes (prompt, seed) only and can't edit a source", code="cannot-edit"

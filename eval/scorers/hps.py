@@ -103,7 +103,7 @@ class HumanPreferenceScore(ContrastiveScorer):
 def from_open_clip(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The weights of open_clip's CLIP by the names that transformers gives them.
 
-    Raises KeyError for a weight that is no part of it.
+    Raises KeyError for a weight that CLIP does not have.
     """
     found: dict[str, torch.Tensor] = {}
     for name, value in weights.items():

@@ -71,7 +71,7 @@ class InceptionFeatures:
                 return load(str(self.path), map_location=self.device).eval()
         except RuntimeError as error:
             raise LoadError(
-                f"{self.path} is no TorchScript program: {error}", code="load-failed"
+                f"{self.path} is not a TorchScript program: {error}", code="load-failed"
             ) from None
 
     def features(self, images: Sequence[Image]) -> Array:

@@ -47,7 +47,7 @@ class VqaScore:
     def from_spec(
         cls, spec: Spec, options: VqaScoreOptions, plan: CallPlan | None = None
     ) -> VqaScore:
-        """Raises UsageError for what is no judge."""
+        """Raises UsageError if the argument is not a judge."""
         inner = replace(Spec.parse(spec.argument), options=options.rest)
         return cls(open_judge(str(inner), plan))
 

@@ -158,7 +158,7 @@ def test_an_outage_stops_the_run_and_keeps_what_is_paid(caller: Make, tmp_path: 
 
     calls = [Call(f"c{n}", ask(str(n)), number) for n in range(200)]
     used = caller(tmp_path, script, max_usd=10_000)
-    with raises("run-failed", error=BackendError):
+    with raises("run-failed", "gone", error=BackendError):
         used.call_many(calls)
     assert 8 <= len(used.ledger) < 60
     used.ledger.close()
@@ -202,7 +202,7 @@ def test_a_call_that_was_not_made_frees_its_reservation(caller: Make, tmp_path: 
 
     used = caller(tmp_path, script, max_usd=10)  # one call's worst case
     for _ in range(3):
-        with raises("run-failed", error=BackendError):
+        with raises("run-failed", "gone", error=BackendError):
             used.call("a", ask("gone"), number)
     assert used.call("b", ask(), number).value == 1
 
@@ -212,7 +212,7 @@ def test_lost_attempts_of_a_failed_call_are_paid(caller: Make, tmp_path: Path) -
         raise BackendError("gave up", lost_attempts=2)
 
     used = caller(tmp_path, script, max_usd=25)  # a call's worst case is 10
-    with raises("run-failed", error=BackendError):
+    with raises("run-failed", "gave up", error=BackendError):
         used.call("a", ask(), number)
     assert used.budget.spent == used.budget.spending.usd == 20
     with raises("over-budget", error=BudgetError):
@@ -281,7 +281,7 @@ def test_a_stream_takes_calls_as_it_needs_them(caller: Make, tmp_path: Path) -> 
 def test_an_error_in_a_stream_stops_new_calls(caller: Make, tmp_path: Path) -> None:
     script = Counted(lambda r: "1" if int(str(r.user[0])) < 20 else _gone())
     used = caller(tmp_path, script, settings=CallSettings(concurrency=2))
-    with raises("run-failed", error=BackendError):
+    with raises("run-failed", "gone", error=BackendError):
         list(used.stream((n, Call(f"c{n}", ask(str(n)), number)) for n in range(10_000)))
     assert len(used.ledger) + 2 >= 20 and len(script.asked) <= 26
 

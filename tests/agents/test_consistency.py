@@ -282,7 +282,7 @@ def test_a_game_is_resumed_and_replayed_for_free(play: Any, tmp_path: Path) -> N
         ).read_bytes()
     drawn = tmp_path / "l.jsonl.drawings"
     next(drawn.iterdir()).unlink()
-    with raises("no-such-file"):
+    with raises("no-such-file", ".drawings/", ".png"):
         play(name="replayed", replay=True)
 
 
@@ -335,8 +335,8 @@ def test_a_drawer_in_trouble_stops_the_run_and_not_the_image(play: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"license": ""}, ("bad-option",)),
-        ({"license": "my own"}, ("bad-option",)),
+        ({"license": ""}, ("bad-option", "--license")),
+        ({"license": "my own"}, ("bad-option", "--license", "my own")),
         ({"drawer": ""}, ("missing-option", "--drawer")),
     ],
 )
@@ -349,7 +349,7 @@ def test_license_and_drawer_are_named(
 
 
 def test_one_model_cant_play_alone(play: Any) -> None:
-    with raises("missing-option"):
+    with raises("missing-option", "--reviewer"):
         play(reviewer="one")
 
 
@@ -394,7 +394,7 @@ def test_images_that_cant_be_used_are_named(play: Any, tmp_path: Path, photos: P
     told = archive(tmp_path)
     assert [u["name"] for u in told["unusable"]] == ["broken.png", "flat.png"]
     assert len(told["images"]) == 3  # a copy is played once
-    with raises("no-such-file"):
+    with raises("no-such-file", "nowhere"):
         author_consistency(
             SessionSettings(tmp_path / "x.jsonl", "one", "two"),
             GameSettings(str(tmp_path / "nowhere")),
@@ -429,7 +429,11 @@ def test_a_dataset_on_disk_is_a_source(play: Any, tmp_path: Path, photos: Path) 
             "prompt: Paint.\n    color: blue",
             ("bad-entry", "edits.0.color"),
         ),
-        ("image: images/", "image: absent/", ("unreadable-image",)),
+        (
+            "image: images/",
+            "image: absent/",
+            ("unreadable-image", "items.yaml", "image", "absent/"),
+        ),
     ],
 )
 def test_a_faulty_item_is_named(
@@ -447,5 +451,5 @@ def test_an_exchanged_image_is_noticed(play: Any, tmp_path: Path) -> None:
     play()
     one, two, _ = sorted((tmp_path / "bank" / "consistency" / "images").iterdir())
     one.write_bytes(two.read_bytes())
-    with raises("changed-file", error=BankError):
+    with raises("changed-file", "items.yaml", f"images/{one.name}", error=BankError):
         read_consistency(tmp_path / "bank")

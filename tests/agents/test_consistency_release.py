@@ -191,7 +191,7 @@ def test_a_bank_without_images_leaves_no_trace(
     unnamed = built(DEFAULT_BANK, tmp_path / "unnamed")
     assert unnamed == built(DEFAULT_BANK, tmp_path / "named", "spatial_uc")
     assert not any(b"consistency" in data for data in unnamed.values())
-    with raises("empty-bank", error=BankError):
+    with raises("empty-bank", "consistency", "--config", error=BankError):
         building.build(BuildSettings(("consistency",)))
 
 

@@ -400,9 +400,9 @@ def test_a_bank_that_a_person_edited_is_not_overwritten(
     with raises("changed-file", "constrained/keyboards.yaml", error=BankError):
         write(small_bank, bank, authored)
     (bank / MARKER).unlink()
-    with raises("folder-not-empty", error=BankError):
+    with raises("folder-not-empty", bank, "--bank", error=BankError):
         write(small_bank, bank, authored)
-    with raises("would-overwrite", error=BankError):
+    with raises("would-overwrite", small_bank, "base", error=BankError):
         write(small_bank, small_bank, authored)
 
 
@@ -417,7 +417,7 @@ def test_a_domain_can_be_opened(run: Any, cast: Any, small_bank: Path, tmp_path:
     assert {name.split("-")[0] for name in authored.entries} == {"stenography"}
     write(small_bank, tmp_path / "bank", authored)
     assert len(read_pairs(tmp_path / "bank")["stenography"]) == 3
-    with raises("bad-option"):
+    with raises("bad-option", "domain", "../etc"):
         run(play, domains=("../etc",))
 
 

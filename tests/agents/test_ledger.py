@@ -77,7 +77,7 @@ def test_a_replay_leaves_the_file_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     with Ledger(path, read_only=True) as ledger:
         assert ledger.find("a", WHO, ASK) is not None
-        with raises("not-recorded", error=LedgerError):
+        with raises("not-recorded", path, "record b", error=LedgerError):
             ledger.append("b", WHO, ASK, DONE, None)
     assert path.read_bytes() == before
 
@@ -96,7 +96,7 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with Ledger(path) as ledger:
         ledger.append("a", WHO, ASK, DONE, None)
-        with raises("duplicate-id", error=LedgerError):
+        with raises("duplicate-id", path, "call a", error=LedgerError):
             ledger.append("a", WHO, ASK, DONE, None)
     path.write_text(path.read_text() * 2)
     with raises("duplicate-id", "call a", error=LedgerError):
@@ -105,7 +105,7 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
 
 def test_two_processes_cant_share_it(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Ledger(path), raises("in-use", error=InUseError):
+    with Ledger(path), raises("in-use", path, error=InUseError):
         Ledger(path)
     with Ledger(path):
         pass

@@ -98,5 +98,5 @@ def test_both_readings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     lines: list[Any] = [json.loads(x) for x in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["by_model"] is None for line in lines] == [False, False, True]
     assert lines[2]["problem"].startswith("invalid")
-    with raises("no-such-file"):
+    with raises("no-such-file", "none.txt"):
         extract_file(settings, tmp_path / "none.txt", tmp_path / "o", lambda *_: None)

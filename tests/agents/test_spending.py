@@ -182,7 +182,7 @@ def test_a_person_settles_what_is_open(tmp_path: Path) -> None:
     dead = budget(tmp_path)
     for call in ("a", "b"):
         dead.hold(Charge(Decimal(2)), "call", "l", call=call)
-    with raises("in-use", error=InUseError):
+    with raises("in-use", "ledgers/spending.jsonl", error=InUseError):
         settle(tmp_path)
     dead.log.finish()
     found = settle(tmp_path)
@@ -198,7 +198,7 @@ def test_a_person_settles_what_is_open(tmp_path: Path) -> None:
 
 
 def settle_fails(path: Path) -> bool:
-    with raises("in-use", error=InUseError):
+    with raises("in-use", "ledgers/spending.jsonl", error=InUseError):
         settle(path)
     return True
 

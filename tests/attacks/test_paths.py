@@ -112,7 +112,7 @@ def test_a_link_leads_out_of_no_run(run: Path, tmp_path: Path) -> None:
     for path in (run / "images").iterdir():
         path.unlink()
         path.symlink_to(secret)
-    with raises("outside-folder", error=DataError):
+    with raises("outside-folder", ".png", error=DataError):
         make_thumbnails(read_runs([run]), tmp_path / "site", lambda *_: None)
     assert not (tmp_path / "site").exists()
 

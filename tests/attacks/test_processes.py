@@ -160,9 +160,9 @@ def test_a_person_settles_from_the_command_line(
     assert "they count as 1.0000 USD from now on" in settled.stdout, settled
     assert cli(*words).returncode == 0
     assert cli("settle", tmp_path / "r", "--billed", "-1").returncode == 2
-    with raises("conflicting-options", error=UsageError):
+    with raises("conflicting-options", "--billed", "--worst", error=UsageError):
         settle(tmp_path / "r", Decimal(1), worst=True)
-    with raises("no-such-file", error=UsageError):
+    with raises("no-such-file", "spending.jsonl", error=UsageError):
         settle(tmp_path)
 
 

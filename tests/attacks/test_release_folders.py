@@ -156,11 +156,11 @@ def test_a_browser_extension_is_no_release(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"manifest_version": 3, "name": "x"}')
     (tmp_path / "checksums.json").write_text('{"files": {"manifest.json": {"sha256": "0"}}}')
     (tmp_path / "worker.js").write_text("mine")
-    with raises("folder-not-empty", error=ReleaseError), staged(tmp_path):
+    with raises("folder-not-empty", tmp_path, error=ReleaseError), staged(tmp_path):
         raise AssertionError("it would be replaced")
     for text in ("[]", '{"files": {"manifest.json": 1}}', '{"files": 3}', "\0"):
         (tmp_path / "checksums.json").write_text(text)
-        with raises("folder-not-empty", error=ReleaseError), staged(tmp_path):
+        with raises("folder-not-empty", tmp_path, error=ReleaseError), staged(tmp_path):
             raise AssertionError("it would be replaced")
 
 
@@ -177,7 +177,7 @@ def test_a_release_behind_a_link_is_replaced_where_it_lies(built: Path, tmp_path
     out, link = tmp_path / "disk" / "release", tmp_path / "link"
     build(out, "old")
     link.symlink_to(out)
-    with folder_lock(out), raises("in-use", error=InUseError):  # one lock, whatever the name
+    with folder_lock(out), raises("in-use", out, error=InUseError):  # one lock, whatever the name
         build(link, "new")
     build(link, "new")
     assert link.is_symlink() and content(out) == ["new"] * 2
@@ -194,7 +194,7 @@ def test_a_lock_is_never_opened_through_a_link(tmp_path: Path) -> None:
 
 def test_a_lock_excludes_in_a_tight_loop(tmp_path: Path) -> None:
     for _ in range(200):
-        with Lock(tmp_path / "lock", "it"), raises("in-use", error=InUseError):
+        with Lock(tmp_path / "lock", "it"), raises("in-use", "it is", error=InUseError):
             Lock(tmp_path / "lock", "it")
 
 
@@ -213,6 +213,9 @@ def test_files_that_the_hub_or_a_reader_takes_for_others_are_rejected(
 
 
 def test_every_refusal_is_one_line(built: Path) -> None:
-    with raises("folder-not-empty") as error, staged(built / "manifest.json"):
+    with (
+        raises("folder-not-empty", built / "manifest.json") as error,
+        staged(built / "manifest.json"),
+    ):
         raise AssertionError("a file is no folder")
     assert "\n" not in str(error.value)

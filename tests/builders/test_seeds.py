@@ -188,11 +188,11 @@ def test_what_can_not_be_released_is_refused_before_anything_is_drawn(
     out, studio = tmp_path / "release", STUDIO
     with raises("missing-option", "--seed-judge", error=UsageError):
         make(out, studio, seed_judge="")
-    with raises("missing-option", error=UsageError):
+    with raises("missing-option", "--seed-license", error=UsageError):
         make(out, studio)
-    with raises("conflicting-options", error=UsageError):
+    with raises("conflicting-options", "--seed-judge", "without --seed-images", error=UsageError):
         make(out, "none")
-    with raises("conflicting-options", error=UsageError):
+    with raises("conflicting-options", "--seed-license", error=UsageError):
         make(out, "render:", seed_license="CC-BY-4.0")
     assert not out.exists() and not (tmp_path / "release-seeds").exists()
 

@@ -149,7 +149,7 @@ def test_a_published_study_of_these_rows_is_the_baseline_table(
     release: Path, study: Path, tmp_path: Path
 ) -> None:
     digest = read_manifest(release).configs[0].rows_sha256
-    with raises("not-published", error=UsageError):
+    with raises("not-published", "published", "`counterprior publish`", error=UsageError):
         read_baselines([study])
     as_of(study, RULES, digest)
     outs = [tmp_path / "one", tmp_path / "two"]
@@ -171,7 +171,7 @@ def test_a_published_study_of_these_rows_is_the_baseline_table(
     assert "## Baselines" not in (release / "README.md").read_text()
     # A sample of the rows is no baseline; nor are scores of other rows.
     as_of(study, RULES, digest, limit=3)
-    with raises("sampled-run", error=UsageError):
+    with raises("sampled-run", "--limit", error=UsageError):
         read_baselines([study])
     as_of(study, RULES, "0" * 64)
     found: list[Baseline] = read_baselines([study])

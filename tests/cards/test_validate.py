@@ -267,7 +267,7 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
     rewrite(root, config, damage)
     rows = [r["id"] for r in pq.read_table(root / parquet_path(config), columns=["id"]).to_pylist()]
     faults = problems(root)
-    found = {(p.row, p.field) for p in faults if "is no readable image" in p.message}
+    found = {(p.row, p.field) for p in faults if "is not a readable image" in p.message}
     assert found == {(rows[0], "seed_image"), (rows[1], "seed_image")}
     wrong = {p.row for p in faults if p.field == "image_sha256"}
     assert wrong == {rows[0], rows[1]}

@@ -55,7 +55,7 @@ def test_versions_only_go_up(released: list[Version], version: Version) -> None:
 
 @pytest.mark.parametrize("text", ["v1.0.0", "1.0", "1.0.0-rc1", "01.0.0", "1.0.0.0", "", "1.0.٣"])
 def test_only_three_plain_numbers_are_a_version(text: str) -> None:
-    with raises("bad-option", error=UsageError):
+    with raises("bad-option", text, error=UsageError):
         Version.parse(text)
 
 

@@ -25,7 +25,7 @@ def test_a_build_that_fails_leaves_the_old_release(release: Path) -> None:
 
 
 def test_a_second_build_of_one_folder_is_refused(release: Path) -> None:
-    with staged(release), raises("in-use", error=InUseError), staged(release):
+    with staged(release), raises("in-use", release, error=InUseError), staged(release):
         raise AssertionError("two builds at a time")
 
 

@@ -172,7 +172,7 @@ def test_failed_downloads_give_a_warning(
 
 def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
     mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
-    with raises("missing-option"):
+    with raises("missing-option", "--stage layout", "--judge"):
         run(CorpusSettings(mined, "layout"), silent)
     with raises("unknown-name", "more"):
         run(CorpusSettings(mined, "more"), silent)

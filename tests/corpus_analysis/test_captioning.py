@@ -298,7 +298,7 @@ def test_the_two_things_of_a_photograph(tmp_path: Path) -> None:
     assert [t.id for t in photographs(boxes, None, limit=1).things] == ["1"]
     with raises("nothing-to-do", "no_file", "2", error=UsageError):
         photographs(boxes, tmp_path)
-    with raises("missing-option", error=UsageError):
+    with raises("missing-option", "--captioner", "--people", error=UsageError):
         measure_captions(CaptioningSettings(tmp_path, boxes=boxes))
     with raises("missing-option", "people", "--boxes", error=UsageError):
         measure_captions(CaptioningSettings(tmp_path, people=boxes))
@@ -323,7 +323,7 @@ def test_peoples_captions_in_every_form(tmp_path: Path) -> None:
     rows.write_text('{"image": "b.png", "text": "two"}\n')
     with raises("missing-field", ":1:", "rows.jsonl", error=DataError):
         read_people(rows, ids)
-    with raises("bad-format", error=DataError):
+    with raises("bad-format", "bad.json", "caption", error=DataError):
         read_people(write(tmp_path / "bad.json", {"annotations": [{"image_id": 1}]}), ids)
 
 

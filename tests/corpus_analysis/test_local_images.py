@@ -288,7 +288,7 @@ def test_published_metadata_is_read_and_filtered(
     kept, dropped = similar(table, 0.2, "m")
     assert kept["caption"].to_pylist() == ["a cat and a dog"]
     assert dropped == {"no_similarity": 1, "unlike": 1}
-    with raises("missing-column", error=SourceError):
+    with raises("missing-column", "--min-similarity", error=SourceError):
         similar(table.drop(["similarity"]), 0.2, "m")
 
 

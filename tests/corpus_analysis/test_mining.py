@@ -297,7 +297,7 @@ def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
     with raises("unknown-format", ".parquet", error=SourceError):
         list_shards(SourceSettings((str(tmp_path / "x.txt"),)))
     path = str(write_source(tmp_path / "a.csv"))
-    with raises("duplicate-id", error=SourceError):
+    with raises("duplicate-id", "a.csv", error=SourceError):
         list_shards(SourceSettings((path, path)))
     (tmp_path / "torn.jsonl").write_text('{"caption": "a cat"')
     settings = SourceSettings((str(tmp_path / "torn.jsonl"),))
@@ -533,13 +533,13 @@ def test_shards_of_a_run_give_the_whole_run(
     finished = run(CorpusSettings(whole, "pairs"), silent)  # reads what the parts wrote
     assert len(inline.mined) == done and results(out) == expected
     assert finished.funnel.rows > counts.rows > 0
-    with Lock(out / LOCK, "it", shared=True), raises("in-use", error=InUseError):
+    with Lock(out / LOCK, "it", shared=True), raises("in-use", out, error=InUseError):
         run(CorpusSettings(whole, "pairs"), silent)  # while a part is at work
     with Lock(out / LOCK, "it", shared=True):
         run(part(1), silent)  # beside another part
-    with Lock(out / LOCK, "it"), raises("in-use", error=InUseError):
+    with Lock(out / LOCK, "it"), raises("in-use", out, error=InUseError):
         run(part(1), silent)
-    with raises("conflicting-options", error=UsageError):
+    with raises("conflicting-options", "--shard", error=UsageError):
         run(part(1, stage="layout"), silent)
 
 

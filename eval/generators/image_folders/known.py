@@ -194,7 +194,7 @@ def _seed(row: Mapping[str, Any]) -> int | None:
 def _object(path: Path) -> Mapping[str, Any]:
     found = read_json(path)
     if not isinstance(found, dict):
-        raise DataError(f"{path}: is no JSON object of prompts", code="wrong-type")
+        raise DataError(f"{path}: is not a JSON object of prompts", code="wrong-type")
     return found
 
 

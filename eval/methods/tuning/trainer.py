@@ -47,7 +47,7 @@ class LoraTrainer:
         out: Path,
         version: str = "",
     ) -> None:
-        """version: of model and data; a checkpoint of another one can't be gone on with."""
+        """version: of model and data; a checkpoint of another one can't be resumed."""
         import torch
         from accelerate import Accelerator
 
@@ -90,7 +90,7 @@ class LoraTrainer:
     ) -> None:
         """Trains to the end, with a checkpoint every so many steps; then writes the weights.
 
-        Raises DataError for an image that can't be read, RunFailed where the loss is no number.
+        Raises DataError for an image that can't be read, RunFailed if the loss is not a number.
         """
         self._encode(progress)
         with self._resting(), RecordLog(self._out / LOSSES) as log:

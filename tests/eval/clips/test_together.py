@@ -113,7 +113,7 @@ def test_frames_are_there_and_in_order(frames, rate, data) -> None:
 
 def test_frames_that_are_none_are_refused() -> None:
     for text in ("", "fist", "1.5", "count=0", "rate=0", "first,rate=2", "first,"):
-        with raises("bad-option", error=UsageError):
+        with raises("bad-option", repr(text), error=UsageError):
             FrameChoice(text)
     with raises("no-frame", "frame 8", "of 8", error=UsageError):
         FrameChoice("0,8").of(8, 8)

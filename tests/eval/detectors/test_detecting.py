@@ -78,7 +78,7 @@ def test_what_is_recorded_checks_to_the_same_and_is_not_made_again(
 def test_a_file_of_other_detectors_or_rules_is_not_gone_on_with(settings: dict[str, Any]) -> None:
     detect_manifest(**settings)
     settings["rules"].write_text("geometry: {margin: 0.05}\n")
-    with raises("another-run"):
+    with raises("another-run", settings["out"], "--out"):
         detect_manifest(**settings)
 
 

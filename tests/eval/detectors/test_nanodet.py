@@ -128,7 +128,7 @@ def test_graphs_that_are_none_are_named(tmp_path: Path) -> None:
     short = graph.write(tmp_path / "t.json", "in")
     short.with_suffix(".bin").write_bytes(b"\0" * 12)
     for path in (short, tmp_path / "gone.json"):
-        with raises("no-such-file", error=DetectorError):
+        with raises("no-such-file", path.name, error=DetectorError):
             GraphModel(path)
     with raises("no-such-file", "nanodet", "gone.json"):
         open_detector(f"nanodet:{tmp_path}/gone.json")

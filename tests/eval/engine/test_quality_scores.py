@@ -166,9 +166,9 @@ def test_what_ends_a_run_is_raised(tmp_path: Path) -> None:
             raise LoadError("torn can't be loaded")
 
     root = image_run(tmp_path / "run", ASKED, SHADES)
-    with raises("run-failed", error=LoadError):
+    with raises("run-failed", "torn", error=LoadError):
         score_images(root, [Torn()])
-    with Run.open(root).lock(), raises("in-use", error=InUseError):
+    with Run.open(root).lock(), raises("in-use", root, error=InUseError):
         score_images(root, [Brightness()])
     part = image_run(tmp_path / "part", ASKED, SHADES)
     lines = (part / "images.jsonl").read_text().splitlines(keepends=True)

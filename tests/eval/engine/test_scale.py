@@ -264,7 +264,7 @@ def test_what_was_made_is_recorded_whatever_ends_the_run(
                 raise LoadError("the device is gone")
             return super().generate(request)
 
-    with raises("run-failed", error=LoadError):
+    with raises("run-failed", "the device is gone", error=LoadError):
         generate(settings_of(text_release, tmp_path / "run"), Ending())
     assert [status for status, _ in made(tmp_path / "run").values()] == ["made"] * 5
 

@@ -58,7 +58,7 @@ def test_a_manifest_can_not_leave_its_folder(tmp_path: Path) -> None:
         (str(tmp_path / "secret.png"), "lies outside"),
         ("link.png", "lies outside"),
         ("loop", "loop of links"),
-        (".", "is no file"),
+        (".", "is not a file"),
     ):
         with pytest.raises(ValueError, match=reason):
             found(ImageFolder(inside, manifest={case().id: name}), case())

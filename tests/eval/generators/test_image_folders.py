@@ -305,8 +305,8 @@ def test_a_wrong_spec_says_what_is_wrong(tmp_path: Path, options: str, reason: s
     [
         ("geneval", "00000/metadata.jsonl", '{"tag": "x"}', "metadata.jsonl:1: needs `prompt`"),
         ("geneval", "00000/metadata.jsonl", "<html>", "metadata.jsonl:1: "),
-        ("geneval2", "x.json", "[1]", "is no JSON object of prompts"),
-        ("geneval2", "x.json", '{"a": 1}', "its path must be a text"),
+        ("geneval2", "x.json", "[1]", "is not a JSON object of prompts"),
+        ("geneval2", "x.json", '{"a": 1}', "its path is no text"),
         ("geneval2", "x.json", "<html>", "not JSON"),
         ("wise", "x.json", '[{"Prompt": "a"}]', "x.json:1: needs `prompt_id`"),
         ("evalscope", "x.jsonl", '{"prompt": "a"}\n', "x.jsonl:1: needs `image_path`"),

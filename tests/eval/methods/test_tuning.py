@@ -155,9 +155,9 @@ def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:
     assert len(originals.train) == 3 and not any(i.mirrored for i in originals.train)
     assert originals.held_out == both.held_out
     assert not {i.pair for i in both.train} & {i.pair for i in both.held_out}
-    with raises("too-few-items"):
+    with raises("too-few-items", "flips", "5 pairs"):
         read_flips(flips, mirrored=True, held_out=5, seed=0)
-    with raises("no-such-file"):
+    with raises("no-such-file", tmp_path, "counterprior flips"):
         read_flips(tmp_path, mirrored=True, held_out=0, seed=0)
 
 
@@ -179,7 +179,7 @@ def test_the_set_is_exported_for_other_trainers(tmp_path: Path) -> None:
     assert table.num_rows == 4 and set(table.column_names) == {"image", "text"}
     captions = sorted(p.read_text() for p in (tmp_path / "out" / "train").glob("*.txt"))
     assert captions == ["a dog and a cat 0\n"] * 2 + ["a dog and a cat 1\n"] * 2
-    with raises("folder-not-empty"):
+    with raises("folder-not-empty", tmp_path / "out", "--out"):
         export_imagefolder(flips.train, tmp_path / "out")
 
 
@@ -187,7 +187,7 @@ def test_the_set_is_exported_for_other_trainers(tmp_path: Path) -> None:
     ("changes", "reason"),
     [
         ({"rank": 0}, ("out-of-range", "rank")),
-        ({"learning_rate": 0.0}, ("out-of-range",)),
+        ({"learning_rate": 0.0}, ("out-of-range", "learning_rate")),
         ({"optimizer": "sgd"}, ("unknown-name", "sgd")),
     ],
 )
@@ -204,10 +204,10 @@ def test_the_recipe_is_the_papers() -> None:
 
 def test_weights_are_refused_where_they_cant_be(tmp_path: Path) -> None:
     flips = write_flips(tmp_path / "flips")
-    with raises("no-such-file"):
+    with raises("no-such-file", flips, ".safetensors"):
         apply_methods("render:", [f"lora:{flips}"])
     (tmp_path / "render.json").write_text('{"order_bias": 0.5}')
-    with raises("conflicting-options"):
+    with raises("conflicting-options", "lora"):
         apply_methods("render:", ["switch:a2b?at=1", f"lora:{tmp_path}"])
     halved = apply_methods("render:?order_bias=2", [f"lora:{tmp_path}"])
     assert halved.identity()["order_bias"] == "2"

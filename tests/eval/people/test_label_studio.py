@@ -194,12 +194,12 @@ def test_refuses_clips_and_unequal_image_counts(run: Path, tmp_path: Path) -> No
     plain = json.loads((tmp_path / "a" / SAMPLE).read_text())
     plain["items"][0]["frames"] = [8]
     (tmp_path / "a" / SAMPLE).write_text(json.dumps(plain))
-    with raises("wrong-medium"):
+    with raises("wrong-medium", "clips", "audit serve"):
         export_tasks([run], "judge", tmp_path / "a", n=3)
     image = next((tmp_path / "a" / "images").iterdir())
     rows = [{"id": "a", "image": str(image)}, {"id": "b"}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with raises("unsupported"):
+    with raises("unsupported", "images"):
         export_tasks([tmp_path / "rows.jsonl"], "bank", tmp_path / "b")
 
 

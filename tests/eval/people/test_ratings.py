@@ -94,11 +94,11 @@ def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path:
         draw_sample(runs, "quality", tmp_path / "a", 11, seed=3)
     with raises("too-few-items", "draw 41", "of 40", error=UsageError):
         draw_sample(runs, "quality", tmp_path / "d", 41)
-    with raises("too-few-items", error=UsageError):
+    with raises("too-few-items", "two runs", error=UsageError):
         draw_sample(runs[:1], "compare", tmp_path / "d", 4)
-    with raises("duplicate-id", error=UsageError):
+    with raises("duplicate-id", runs[0], error=UsageError):
         draw_sample([runs[0], runs[0]], "compare", tmp_path / "d", 4)
-    with raises("not-a-run", error=UsageError):
+    with raises("not-a-run", "rows.jsonl", error=UsageError):
         open_audit([tmp_path / "rows.jsonl"], "quality", tmp_path / "d", n=4)
     with raises("missing-option", error=UsageError):
         open_audit([runs[0], tmp_path / "rows.jsonl"], "quality", tmp_path / "d")
@@ -161,7 +161,7 @@ def test_what_can_not_be_analyzed_says_why(runs: list[Path], tmp_path: Path) -> 
         analyze_ratings(tmp_path)
     folder = tmp_path / "labels"
     draw_sample(runs, "quality", folder, 5)
-    with raises("nothing-to-do"):
+    with raises("nothing-to-do", "labels"):
         analyze_ratings(folder)
     with RecordLog(folder / "ann.jsonl") as log:
         log.append({"item": "elsewhere", "overall": "3"})

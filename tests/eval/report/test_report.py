@@ -689,9 +689,9 @@ def test_runs_under_other_judges_or_rows_are_refused(runs: dict[str, Path], tmp_
     assert [len(board["standings"]) for board in boards] == [2]
     judges = [(PIXELS, biased(0.5, 1))]
     foreign = make_run(tmp_path / "foreign", "t2i_homogenization", 6, judges, rows_sha256="e" * 64)
-    with raises("different-rows", error=RunError):
+    with raises("different-rows", "foreign", "one", error=RunError):
         report_of([one, foreign], tmp_path / "site")
-    with raises("duplicate-id", error=RunError):
+    with raises("duplicate-id", one, error=RunError):
         report_of([one, one], tmp_path / "site")
 
 
@@ -788,7 +788,7 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
 
 def test_a_folder_that_is_no_report_is_left_alone(runs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with raises("folder-not-empty", error=RunError):
+    with raises("folder-not-empty", "--out", error=RunError):
         report_of([runs["fair"]], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -155,7 +155,7 @@ def test_scores_of_a_labeled_run_correct_another(tmp_path: Path) -> None:
     with raises("nothing-judged", "test", error=DataError):
         score_run(other, by_card)
     write_results([result_of(other, ScoreSettings())])
-    with raises("nothing-to-do", error=DataError):
+    with raises("nothing-to-do", "scores.json", "--labels", error=DataError):
         list(read_cards(other / "scores.json"))
 
 

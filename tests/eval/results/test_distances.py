@@ -99,7 +99,7 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> No
     with pytest.raises(UsageError, match="no option 'batch'"):
         open_extractor("inception:x?batch=1")
     (tmp_path / "net.pt").write_bytes(b"no program")
-    with pytest.raises(LoadError, match="is no TorchScript program"):
+    with pytest.raises(LoadError, match="is not a TorchScript program"):
         set_distances(runs, [f"inception:{tmp_path / 'net.pt'}?device=cpu"])
 
 

@@ -111,5 +111,5 @@ def test_labels_of_other_images_are_no_comparison(tmp_path: Path, cli: Cli) -> N
     assert "kappa" in shown.stdout and "limits of agreement" in shown.stdout
     other = tmp_path / "other.csv"
     other.write_text(f"case,question,label,image\n{ASKED[0].id},arrangement,wrong,{'0' * 64}\n")
-    with raises("nothing-to-do", error=DataError):
+    with raises("nothing-to-do", "other.csv", error=DataError):
         judge_selection(roots, other)

@@ -174,5 +174,5 @@ def test_without_the_package_it_says_what_to_install(
     with raises("missing-library", "INSTRUCTION", "--no-deps", error=UsageError):
         open_scorer(spec)
     package.unlink()
-    with raises("missing-library", error=UsageError):
+    with raises("missing-library", "pip install --no-deps hpsv3", error=UsageError):
         open_scorer(spec)

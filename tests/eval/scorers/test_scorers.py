@@ -348,7 +348,7 @@ def test_functions_and_specs_are_scorers() -> None:
     scorer = as_scorer(lambda prompt, image: len(prompt) + image.width, "7")
     assert isinstance(scorer, Scorer) and scorer.score(PAIRS[:1]) == [len(PROMPTS[0]) + 64.0]
     assert scorer.identity()["version"] == "7"
-    with raises("wrong-type", error=UsageError):
+    with raises("wrong-type", "7", error=UsageError):
         as_scorer(7)
     with raises("unknown-name", "beauty", error=UsageError):
         open_scorer("beauty:")

@@ -266,7 +266,7 @@ def test_a_live_race_makes_judges_and_counts_what_went_wrong(
         why = [live.score(bad, case.id) for case in cases_of(rows)]
         assert set(why) == {0.0, "missing", "unparsed", "error"}
         assert set(result["failures"][bad]) <= set(why)
-        with raises("in-use", error=InUseError):
+        with raises("in-use", tmp_path / "out", error=InUseError):
             Live(settings_of([good, bad]), tmp_path / "out", rows)
     assert set(judge.asked.values()) == {1}
     assert {("1", "yes"), ("2", "yes"), ("1", "no"), ("2", "no")} <= judge.digits
@@ -364,7 +364,7 @@ def test_a_stopped_race_goes_on_and_makes_and_asks_nothing_twice(
     assert made_race(out, monkeypatch, idle, unasked) == expected
     with (
         Live(settings_of("ab"), out, rules(40)) as live,
-        raises("another-run", error=UsageError),
+        raises("another-run", out, error=UsageError),
     ):
         run_race(live, RaceSettings(seed=1), out, quiet)
 

@@ -235,7 +235,7 @@ def test_folders_of_something_else(text_release: Path, tmp_path: Path, finished:
         Study.open(tmp_path)
     with (
         Lock(finished / "study.lock", "a test"),
-        raises("in-use", error=InUseError),
+        raises("in-use", finished, error=InUseError),
     ):
         run_study(study_of(text_release), finished)
 

@@ -270,7 +270,7 @@ def test_prompts_are_read_by_rules_or_from_what_a_model_read(tmp_path: Path) -> 
     with raises("bad-format", ":1:", "relations.jsonl", "`author relations`", error=DataError):
         PromptFile(log).rows()
     text.write_text("A sunset.\n")
-    with raises("nothing-to-do", error=DataError):
+    with raises("nothing-to-do", "p.txt", error=DataError):
         PromptFile(text).rows()
 
 
