@@ -326,7 +326,7 @@ def test_a_drawer_in_trouble_stops_the_run_and_not_the_image(play: Any) -> None:
         raise BackendError("gave up after 6 attempts: HTTP 503")
 
     draw, play.brush.generate = play.brush.generate, broken
-    with raises("server-unreachable", "503", error=BackendError):
+    with raises("run-failed", "503", error=BackendError):
         play()
     play.brush.generate = draw
     assert play().counts["accepted"] == 3

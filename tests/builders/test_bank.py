@@ -311,15 +311,13 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
-    [("a: 1", ("wrong-type",)), ("- [", ("bad-yaml",)), (None, ("no-such-file",))],
+    ("content", "code"),
+    [("a: 1", "wrong-type"), ("- [", "bad-yaml"), (None, "no-such-file")],
 )
-def test_a_file_that_is_no_bank_says_so(
-    bank: Path, content: str | None, reason: tuple[str, ...]
-) -> None:
+def test_a_file_that_is_no_bank_says_so(bank: Path, content: str | None, code: str) -> None:
     file = bank / "coco.yaml"
     file.unlink()
     if content is not None:
         file.write_text(content)
-    with raises(*reason, error=BankError):
+    with raises(code, file, error=BankError):
         _ = Banks(bank).coco

@@ -84,10 +84,15 @@ def test_a_rule_of_the_road_turns_with_its_country() -> None:
         ("qwerty", "reverse", ("the Q key", "the P key"), ("bad-entry", "seat", "reverse")),
         ("qwerty", "seat", ("the ? key", "the P key"), ("unknown-reference", "no part", "qwerty")),
         ("qwerty", "seat", ("the keys Q and W", "P"), ("unknown-reference", "['Q', 'W']")),
-        ("clock", "upright", ("the 12", "the 6"), ("bad-entry",)),
-        ("periodic-table", "upright", ("hydrogen", "lithium"), ("bad-entry",)),
+        ("clock", "upright", ("the 12", "the 6"), ("bad-entry", "clock", "the 12", "the 6")),
+        (
+            "periodic-table",
+            "upright",
+            ("hydrogen", "lithium"),
+            ("bad-entry", "hydrogen", "lithium"),
+        ),
         ("number-line", "ltr", ("one", "2"), ("bad-value", "one", "names 0")),
-        ("number-line", "ltr", ("1/0", "2"), ("out-of-range",)),
+        ("number-line", "ltr", ("1/0", "2"), ("out-of-range", "1/0")),
     ],
 )
 def test_what_can_not_be_derived_says_why(

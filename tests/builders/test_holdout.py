@@ -476,11 +476,21 @@ def test_a_count_of_rows_elsewhere_needs_a_hold_out(damaged: tuple[Path, Path]) 
         (float("nan"), "salt", None, ("out-of-range", "--holdout nan")),
         (0.1, "nowhere", None, ("unreadable-file", "secrets.token_hex", "holdout.salt")),
         (0.1, "short", None, ("out-of-range", "holds 15")),
-        (0.1, "salt", "new/release", ("would-overwrite",)),
-        (0.1, "salt", "new/release/private", ("would-overwrite",)),
-        (0.1, "salt", "new", ("would-overwrite",)),
-        (0.1, "new/release/salt", None, ("would-overwrite",)),
-        (0.1, "new/release-holdout/salt", None, ("would-overwrite",)),
+        (0.1, "salt", "new/release", ("would-overwrite", "--holdout-out")),
+        (
+            0.1,
+            "salt",
+            "new/release/private",
+            ("would-overwrite", "--holdout-out", "new/release/private"),
+        ),
+        (0.1, "salt", "new", ("would-overwrite", "--holdout-out")),
+        (0.1, "new/release/salt", None, ("would-overwrite", "--salt-file", "release/salt")),
+        (
+            0.1,
+            "new/release-holdout/salt",
+            None,
+            ("would-overwrite", "--salt-file", "release-holdout/salt"),
+        ),
     ],
 )
 def test_what_cannot_be_held_out_is_refused(

@@ -307,7 +307,7 @@ def test_what_does_not_verify_gets_no_tag_and_can_be_mended(world: World, tmp_pa
         # Continued on another day, it is still the release of that day.
         assert plan_of(bad, replace(settings, date="")).steps == ("verify", "tag")
         mended = small_release(tmp_path / "mended", (RULES, ATTRIBUTES), revised)
-        with raises("version-too-small", error=HubError):
+        with raises("version-too-small", "1.1.0", "2.0.0", error=HubError):
             push(mended, settings)
         commit = push(mended, at(hub.url, "2.0.0"))
         assert hub.tags(REPO) == {"v1.0.0": world.first, "v2.0.0": commit}

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from forking import ForkingCommand
 from PIL import Image
+from refusals import raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.engine.evaluation import RunSettings
@@ -207,19 +208,19 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"suite": "nonsense"}, "no suite 'nonsense'"),
-        ({"generator": "magic:"}, "no generator 'magic'"),
-        ({"generator": "folder:nowhere"}, "is not a folder"),
-        ({"generator": "folder:.?template={color}"}, "unknown fields \\['color'\\]"),
-        ({"judge": "oracle"}, "no judge 'oracle'"),
-        ({"judge": "faulty:pixels?name=2"}, "name must be a number from 0 to 1"),
-        ({"controls": ("upside-down",)}, "no probe 'upside-down'"),
-        ({"persona": "kind"}, "no persona 'kind'"),
-        ({"data": "/nowhere"}, "no release at /nowhere"),
+        ({"suite": "nonsense"}, ("unknown-name", "nonsense")),
+        ({"generator": "magic:"}, ("unknown-name", "magic")),
+        ({"generator": "folder:nowhere"}, ("no-such-file", "nowhere")),
+        ({"generator": "folder:.?template={color}"}, ("unknown-name", "color")),
+        ({"judge": "oracle"}, ("unknown-name", "oracle")),
+        ({"judge": "faulty:pixels?name=2"}, ("bad-option", "name", "0 to 1", "'2'")),
+        ({"controls": ("upside-down",)}, ("unknown-name", "upside-down")),
+        ({"persona": "kind"}, ("unknown-name", "kind")),
+        ({"data": "/nowhere"}, ("no-such-file", "/nowhere")),
     ],
 )
 def test_bad_specs_are_refused_before_anything_is_made(
-    wrong: dict[str, Any], reason: str, text_release: Path, tmp_path: Path
+    wrong: dict[str, Any], reason: tuple[str, ...], text_release: Path, tmp_path: Path
 ) -> None:
     asked = {
         "suite": "t2i_homogenization",
@@ -231,7 +232,7 @@ def test_bad_specs_are_refused_before_anything_is_made(
     } | wrong
     run = RunSettings(asked["suite"], asked["data"], tmp_path / "run", limit=1)
     settings = JudgeSettings(asked["controls"], asked["persona"])
-    with pytest.raises(UsageError, match=reason):
+    with raises(*reason, error=UsageError):
         evaluate_run(run, asked["generator"], [asked["judge"]], settings)
     assert not (tmp_path / "run" / "run.json").exists()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.agents.chat import BackendError
 from counterprior.clips import Clip, clip_frames, encode_webp
@@ -61,23 +62,27 @@ def test_a_text_or_an_image_becomes_a_clip(videos: Any) -> None:
 def test_every_failure_has_its_name(videos: Any, fault: Any, naps: list[float]) -> None:
     refused = {"code": "moderation_blocked", "message": "not that"}
     for told, status, reason in (
-        ({"status": "failed", "error": refused}, "refused", "not that"),
-        ({"status": "failed", "error": {"message": "out of memory"}}, "error", "out of memory"),
-        ({"status": "failed", "error": None}, "error", "status is 'failed'"),
-        ({"status": "odd"}, "error", "status is 'odd'"),
+        ({"status": "failed", "error": refused}, "refused", ("server-error", "not that")),
+        (
+            {"status": "failed", "error": {"message": "out of memory"}},
+            "error",
+            ("server-error", "out of memory"),
+        ),
+        ({"status": "failed", "error": None}, "error", ("server-error", "failed")),
+        ({"status": "odd"}, "error", ("server-error", "odd")),
     ):
         videos.reply = lambda path, body: {"id": "v1", "status": "queued"}
         videos.listings["/v1/videos/v1"] = {"id": "v1", **told}
-        with pytest.raises(GeneratorError, match=reason) as caught:
+        with raises(*reason, error=GeneratorError) as caught:
             draw(videos)
         assert caught.value.status == status
     videos.listings["/v1/videos/v1"] = {"id": "v1", "status": "queued"}
-    with pytest.raises(GeneratorError, match=r"not there after 0\.05 s"):
+    with raises("timed-out", "0.05 s", error=GeneratorError):
         draw(videos, options="&patience=0.05")
     videos.reply = lambda path, body: {"id": "v1", "status": "completed"}
     for content in (b"", b"\0\0\0 ftypisom" + bytes(40), b"<html>"):
         videos.listings["/v1/videos/v1/content"] = content
-        with pytest.raises(GeneratorError, match="the clip"):
+        with raises("unreadable-image", "the clip", error=GeneratorError):
             draw(videos)
     # What is ordered may be billed, whatever becomes of fetching it.
     del videos.listings["/v1/videos/v1/content"]
@@ -85,7 +90,7 @@ def test_every_failure_has_its_name(videos: Any, fault: Any, naps: list[float]) 
         draw(videos)
     assert lost.value.lost_attempts == 1
     videos.faults.append(fault(400, message="no such size"))
-    with pytest.raises(GeneratorError, match="no such size"):
+    with raises("server-error", "no such size", error=GeneratorError):
         draw(videos)
-    with pytest.raises(UsageError, match="patience must be a number of seconds above 0"):
+    with raises("bad-option", "patience", "'x'", error=UsageError):
         draw(videos, options="&patience=x")

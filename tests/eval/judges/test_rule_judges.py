@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from refusals import raises
 
-from counterprior.errors import UsageError
 from counterprior.eval.core import Question
 from counterprior.eval.detectors import Detection, DetectorError, Request
 from counterprior.eval.detectors.pixels import PixelDetector
@@ -262,18 +262,18 @@ def test_a_subject_that_nobody_can_look_for_is_a_failure_and_no_missing_object(
     [
         (
             "pse:pixels?rule.conventions=paper",
-            "no option 'rule.conventions': did you mean rule.convention",
+            ("unknown-option", "rule.conventions", "mean rule.convention?"),
         ),
-        ("pse:pixels?rule.convention=ours", "rule.convention must be paper or authors, not 'ours'"),
-        ("pse:pixels?threshold=1", "pixels: no option 'threshold': it takes no options"),
-        ("visor:", "write visor:DETECTOR"),
-        ("visor:pixels?rule.rules=x.yaml", "no option 'rule.rules'"),
-        ("checker:pixels?rule.rules=gone.yaml", "gone.yaml: no such file"),
-        ("pse:pixels?rule.depth=sonar", "no depth estimator 'sonar'"),
+        ("pse:pixels?rule.convention=ours", ("bad-option", "rule.convention", "'ours'")),
+        ("pse:pixels?threshold=1", ("unknown-option", "pixels: ", "'threshold'")),
+        ("visor:", ("missing-option", "visor:DETECTOR")),
+        ("visor:pixels?rule.rules=x.yaml", ("unknown-option", "rule.rules")),
+        ("checker:pixels?rule.rules=gone.yaml", ("no-such-file", "gone.yaml")),
+        ("pse:pixels?rule.depth=sonar", ("unknown-name", "sonar")),
     ],
 )
-def test_specs_that_name_no_rule_judge(text: str, reason: str) -> None:
-    with pytest.raises((UsageError, ValueError), match=reason):
+def test_specs_that_name_no_rule_judge(text: str, reason: tuple[str, ...]) -> None:
+    with raises(*reason):
         open_judge(text)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import raises
 from steered import FIELDS, OPTIONS, STEPS, A, B, Opened, kinds, request
 
 from counterprior.eval.core import ImageRequest
@@ -136,16 +137,16 @@ def test_the_method_is_part_of_the_identity() -> None:
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        ("switch:a2c?at=1", "no protocol 'a2c': choose from a2b, b2a, n2a, n2b"),
-        ("switch:a2b", "the option at is missing"),
-        ("switch:a2b?at=-1", "at must be a step, or rising steps as 2,4, not '-1'"),
-        ("switch:a2b?at=4,2", "rising steps"),
-        ("switch:a2b?at=1&when=2", "no option 'when': .*choose from at"),
-        ("twitch:a2b", "no method 'twitch': did you mean switch"),
+        ("switch:a2c?at=1", ("unknown-name", "a2c")),
+        ("switch:a2b", ("missing-option", "option at", "at=")),
+        ("switch:a2b?at=-1", ("bad-option", "at must", "'-1'")),
+        ("switch:a2b?at=4,2", ("bad-option", "at must", "'4,2'")),
+        ("switch:a2b?at=1&when=2", ("unknown-option", "'when'", "choose from at")),
+        ("twitch:a2b", ("unknown-name", "'twitch'", "mean switch?")),
     ],
 )
-def test_a_wrong_spec_says_what_is_wrong(spec: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+def test_a_wrong_spec_says_what_is_wrong(spec: str, reason: tuple[str, ...]) -> None:
+    with raises(*reason):
         apply_methods("render:", [spec])
 
 

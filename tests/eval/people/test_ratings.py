@@ -96,7 +96,7 @@ def test_a_sample_is_drawn_once_and_its_labels_go_on(runs: list[Path], tmp_path:
         draw_sample(runs, "quality", tmp_path / "d", 41)
     with raises("too-few-items", "two runs", error=UsageError):
         draw_sample(runs[:1], "compare", tmp_path / "d", 4)
-    with raises("duplicate-id", runs[0], error=UsageError):
+    with raises("duplicate-id", "a run", error=UsageError):
         draw_sample([runs[0], runs[0]], "compare", tmp_path / "d", 4)
     with raises("not-a-run", "rows.jsonl", error=UsageError):
         open_audit([tmp_path / "rows.jsonl"], "quality", tmp_path / "d", n=4)

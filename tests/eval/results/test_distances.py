@@ -87,19 +87,19 @@ def test_distances_are_named_by_what_was_measured(
     assert found[0].value == pytest.approx(expected) and not found[0].warning
     assert np.isnan(found[0].interval.low) and found[1].interval.low < found[1].value
     assert "compare it only with distances of as many" in found[2].warning
-    with raises("too-few-items", error=UsageError):
+    with raises("too-few-items", "two runs", error=UsageError):
         set_distances(runs[:1], specs)
 
 
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> None:
-    with pytest.raises(UsageError, match=r"write inception:FILE"):
+    with raises("missing-option", "inception:FILE", error=UsageError):
         open_extractor("inception:")
-    with pytest.raises(UsageError, match=r"gone\.pt is not there: name the TorchScript file"):
+    with raises("no-such-file", "gone.pt", "TorchScript", error=UsageError):
         open_extractor("inception:gone.pt")
-    with pytest.raises(UsageError, match="no option 'batch'"):
+    with raises("unknown-option", "batch", error=UsageError):
         open_extractor("inception:x?batch=1")
     (tmp_path / "net.pt").write_bytes(b"no program")
-    with pytest.raises(LoadError, match="is not a TorchScript program"):
+    with raises("load-failed", "net.pt", "TorchScript", error=LoadError):
         set_distances(runs, [f"inception:{tmp_path / 'net.pt'}?device=cpu"])
 
 

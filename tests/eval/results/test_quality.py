@@ -99,9 +99,9 @@ def test_runs_of_other_rows_are_refused_and_runs_without_judges_are_not(tmp_path
     report = quality_report([one, two], ScoreSettings())
     (change,) = report.changes
     assert change.kind == "quality" and change.value == pytest.approx(10 / 60)
-    with pytest.raises(RunError, match="are of different rows"):
+    with raises("different-rows", "other", "one", error=RunError):
         quality_report([one, other], ScoreSettings())
-    with pytest.raises(ValueError, match="given twice"):
+    with raises("duplicate-id", "run"):
         quality_report([one, one], ScoreSettings())
 
 
