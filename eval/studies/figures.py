@@ -1,4 +1,4 @@
-"""What a table draws besides, as SVG: the figures of papers whose numbers are a table of ours."""
+"""Figures beside a table, as SVG: those of papers whose numbers the table repeats."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ ByJudge = Mapping[str, Mapping[str, LabeledRun]]
 """Judge -> suite and generator -> cell."""
 
 
-def pulls(found: ByJudge, title: str) -> str:
-    """A bandit's pulls and regret under the first judge; empty where there is nothing to pull."""
-    for cells in found.values():
+def pulls(cells_by_judge: ByJudge, title: str) -> str:
+    """Draws a bandit's pulls and regret under the first judge; empty if nothing can be pulled."""
+    for cells in cells_by_judge.values():
         return bandit.figure({name.partition(" ")[2]: cell for name, cell in cells.items()})
     return ""
 
 
-def differences(found: ByJudge, title: str) -> str:
-    """A histogram of people's scores less those of each judge; empty without labels."""
-    shown = {}
-    for judge, cells in found.items():
+def differences(cells_by_judge: ByJudge, title: str) -> str:
+    """Draws a histogram of human scores less those of each judge; empty without labels."""
+    gaps_by_judge = {}
+    for judge, cells in cells_by_judge.items():
         labels = {cell.judged.result.folder: cell.labels for cell in cells.values()}
         gaps = score_differences([cell.judged for cell in cells.values()], labels)
         if gaps is not None:
-            shown[judge] = gaps
-    return as_file(difference_plot(shown), title) if shown else ""
+            gaps_by_judge[judge] = gaps
+    return as_file(difference_plot(gaps_by_judge), title) if gaps_by_judge else ""
 
 
 FIGURES: dict[str, Callable[[ByJudge, str], str]] = {"pulls": pulls, "differences": differences}
-"""Name in a layout -> what draws it."""
+"""Name in a layout -> function that draws it."""

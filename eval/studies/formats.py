@@ -23,16 +23,16 @@ COLUMNS = (
     "line section column judge suites score value partial_value low high unit n left_out groups "
     "paper gap notes"
 ).split()
-"""Of the CSV: one line a cell; what methods changed is in the other forms. A number of a part of
-its cell is a `partial_value`, no `value`."""
+"""Columns of the CSV: one line per cell, without the effects of methods, which other forms have.
+The number of an unfinished cell is a `partial_value`, not a `value`."""
 FIGURE = "svg"
-"""The form that is no table but what is drawn besides."""
+"""Form of the figure beside the table."""
 
 
 def format_table(table: StudyTable, form: str) -> str:
-    """A table, or its figure, as text that ends with a line feed.
+    """Formats a table, or its figure, as text that ends with a line feed.
 
-    Raises UsageError for an unknown form, and for a figure where there is none.
+    Raises UsageError for an unknown form, and for the figure of a table without one.
     """
     if form == FIGURE:
         if not table.figure:
@@ -46,20 +46,20 @@ def format_table(table: StudyTable, form: str) -> str:
 
 
 def cell_text(cell: TableEntry) -> str:
-    """A cell's number with its interval and groups; in parentheses where it is of a part.
+    """Number of a cell with its interval and groups; in parentheses if the cell is not done.
 
-    What isn't there is said in words.
+    Words for a missing number.
     """
     if cell.score is None:
         return cell.gap.partition(":")[0] if cell.gap else ""
-    shown = f"{value_text(cell.score.value, cell.score.unit)}{_ends(cell.score)}"
+    text = f"{value_text(cell.score.value, cell.score.unit)}{_ends(cell.score)}"
     if cell.gap:
-        return f"({shown}) in part"
-    return f"{shown} {cell.groups.replace(' ', '')}".rstrip()
+        return f"({text}) in part"
+    return f"{text} {cell.groups.replace(' ', '')}".rstrip()
 
 
 def paper_text(value: float | None) -> str:
-    """As printed, with two digits at least for a share.
+    """Number as printed, with two digits at least for a share.
 
     >>> paper_text(52.6), paper_text(0.4), paper_text(0.551), paper_text(None)
     ('52.6', '0.40', '0.551', '')
@@ -85,12 +85,12 @@ def _markdown(table: StudyTable) -> str:
     lines = [f"**{_plain(table.title)}**{'' if table.complete else ' (incomplete)'}", ""]
     lines.append(row([table.rows, *(_plain(column.name) for column in table.columns)]))
     lines.append(row(["---", *["---:"] * width]))
-    for section, part in groupby(table.lines, key=lambda line: line.section):
+    for section, lines_of_section in groupby(table.lines, key=lambda line: line.section):
         if section:
             lines.append(row([f"*{_plain(section)}*", *[""] * width]))
-        for line in part:
-            shown = [cell_text(cell) + _raised(cell.notes) for cell in line.cells]
-            lines.append(row([_plain(line.name), *map(_plain, shown)]))
+        for line in lines_of_section:
+            texts = [cell_text(cell) + _raised(cell.notes) for cell in line.cells]
+            lines.append(row([_plain(line.name), *map(_plain, texts)]))
             printed = [paper_text(cell.paper) for cell in line.cells]
             if any(printed):
                 lines.append(row(["*paper*", *(f"*{text}*" if text else "" for text in printed)]))
@@ -107,7 +107,7 @@ def _markdown(table: StudyTable) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of others in Markdown: one line, no columns, no tags."""
+    """Escapes a text for Markdown: one line, no columns, no tags."""
     return " ".join(text.split()).replace("<", "&lt;").replace("|", "\\|")
 
 
@@ -134,12 +134,12 @@ def _latex(table: StudyTable) -> str:
     lines += _latex_head(table.columns)
     lines.append(" & ".join([_tex(table.rows), *(_tex(c.label) for c in table.columns)]) + " \\\\")
     lines.append("\\midrule")
-    for section, part in groupby(table.lines, key=lambda line: line.section):
+    for section, lines_of_section in groupby(table.lines, key=lambda line: line.section):
         if section:
             lines.append(f"\\multicolumn{{{width + 1}}}{{l}}{{\\emph{{{_tex(section)}}}}} \\\\")
-        for line in part:
-            shown = [_latex_cell(cell) for cell in line.cells]
-            lines.append(" & ".join([_tex(line.name), *shown]) + " \\\\")
+        for line in lines_of_section:
+            texts = [_latex_cell(cell) for cell in line.cells]
+            lines.append(" & ".join([_tex(line.name), *texts]) + " \\\\")
             printed = [paper_text(cell.paper) for cell in line.cells]
             if any(printed):
                 words = [f"\\emph{{{text}}}" if text else "" for text in printed]
@@ -164,16 +164,16 @@ def _latex_head(columns: Sequence[Heading]) -> Iterator[str]:
     for titles in ([c.judge for c in columns], [c.head for c in columns]):
         if not any(titles):
             continue
-        parts, rules, place = [""], [], 2
+        heads, rules, place = [""], [], 2
         # A head belongs to the judge above it.
         named = zip(titles, (c.judge for c in columns), strict=True)
         for (title, _), group in groupby(named):
             span = len(list(group))
-            parts.append(f"\\multicolumn{{{span}}}{{c}}{{{_tex(title)}}}")
+            heads.append(f"\\multicolumn{{{span}}}{{c}}{{{_tex(title)}}}")
             if title:
                 rules.append(f"\\cmidrule(lr){{{place}-{place + span - 1}}}")
             place += span
-        yield " & ".join(parts) + " \\\\"
+        yield " & ".join(heads) + " \\\\"
         yield " ".join(rules)
 
 
@@ -194,13 +194,13 @@ _TEX = {
 
 
 def _tex(text: str) -> str:
-    """A text of others in LaTeX.
+    """Escapes a text for LaTeX.
 
     >>> _tex("95 % of A_B & C")
     '95 \\\\% of A\\\\_B \\\\& C'
     """
     plain = " ".join(text.split())
-    return re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _TEX[found[0]], plain)
+    return re.sub(r"[\\~^<>|&%$#_{}]", lambda match: _TEX[match[0]], plain)
 
 
 def _csv(table: StudyTable) -> str:
@@ -249,4 +249,4 @@ FORMS: dict[str, Callable[[StudyTable], str]] = {
     "csv": _csv,
     "json": _json,
 }
-"""Name -> what writes it."""
+"""Name -> function that writes the form."""

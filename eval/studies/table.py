@@ -1,6 +1,6 @@
 """A study as one table: scores with intervals, tied groups and what a paper printed.
 
-What qualifies a number stands beside it: a cell that isn't done is never a plain number.
+Every number carries its qualifications: a cell that isn't done is never a plain number.
 """
 
 from __future__ import annotations
@@ -49,22 +49,23 @@ class TableEntry:
     """One number with everything that qualifies it."""
 
     score: Score | None
-    """None where there is none."""
+    """None if nothing could be computed."""
     gap: str = ""
-    """Why it isn't what it should be: what is missing; empty where its cell is done."""
+    """Missing work, or the error, of its cell; empty if the cell is done."""
     groups: str = ""
     """Letters of the tied groups; only for scores that their suite ranks by."""
     paper: float | None = None
-    """What the paper printed in this place."""
+    """Number that the paper printed in this place."""
     notes: tuple[int, ...] = ()
     """Numbers of notes, from 1."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; undefined numbers are None. A number of a part is `partial`, no `score`."""
-        found = None if self.score is None else self.score.to_json()
+        """Plain values; undefined numbers are None. The score of an unfinished cell is `partial`,
+        not `score`."""
+        score = None if self.score is None else self.score.to_json()
         return {
-            "score": None if self.gap else found,
-            "partial": found if self.gap else None,
+            "score": None if self.gap else score,
+            "partial": score if self.gap else None,
             "gap": self.gap,
             "groups": self.groups.split(),
             "paper": self.paper,
@@ -77,16 +78,16 @@ class TableLine:
     """One line."""
 
     name: str
-    """Of the generator or judge."""
+    """Name of the generator or judge."""
     section: str
-    """What the lines of a section share, e.g. their judge; empty where there is one section."""
+    """Title that the lines of a section share, e.g. their judge; empty with a single section."""
     cells: Sequence[TableEntry]
-    """One a column."""
+    """One entry per column."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """Above a column."""
+    """Heading of a column."""
 
     head: str
     label: str
@@ -97,8 +98,8 @@ class Heading:
 
     @property
     def name(self) -> str:
-        """All of it, in one line."""
-        return " ".join(part for part in (self.judge, self.head, self.label) if part)
+        """Judge, head and label, in one line."""
+        return " ".join(text for text in (self.judge, self.head, self.label) if text)
 
 
 @dataclass(frozen=True)
@@ -107,19 +108,19 @@ class StudyTable:
 
     title: str
     rows: str
-    """What a line is of: `generator`, `judge` or `corpus`."""
+    """Subject of a line: `generator`, `judge` or `corpus`."""
     columns: Sequence[Heading]
     lines: Sequence[TableLine]
     source: str
-    """Of the paper's values; empty without any."""
+    """Source of the paper's values; empty without any."""
     notes: Sequence[str]
-    """Numbered: what cells refer to."""
+    """Notes that cells refer to by number."""
     remarks: Sequence[str]
-    """On the whole table: models, samples, n."""
+    """Remarks on all cells: models, samples, n."""
     changes: Sequence[QualityReport] = ()
-    """What each method changed of its generator, in bias and quality; of cells that are done."""
+    """Effects of each method on bias and quality of its generator, over cells that are done."""
     figure: str = ""
-    """What its layout draws besides, as SVG."""
+    """Figure of its layout, as SVG; empty without one."""
 
     @property
     def complete(self) -> bool:
@@ -152,7 +153,7 @@ class StudyTable:
 
 
 def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
-    """The table of a study; its own layout where none is given, or else its headline scores.
+    """Builds the table of a study: by `layout`, the file's layout, or else its headline scores.
 
     Reads what is there, complete or not, and writes nothing. Raises DataError for bad labels.
     """
@@ -169,12 +170,12 @@ class _Table:
 
     @cached_property
     def statuses(self) -> dict[tuple[str, str, str], CellStatus]:
-        found = study_status(self.study)
-        return {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in found}
+        statuses = study_status(self.study)
+        return {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in statuses}
 
     @cached_property
     def entries(self) -> dict[tuple[str, str, str], LabeledRun]:
-        """Everything that was judged, also in part."""
+        """Runs with at least one verdict, by cell."""
         logs: dict[str, dict[Key, VerdictLog]] = {}
         for key, status in self.statuses.items():
             run = self.study.run_of(status.cell)
@@ -185,7 +186,7 @@ class _Table:
         return {key: entries[key] for key in self.statuses if key in entries}
 
     def _scored(self, logs: Mapping[Key, VerdictLog]) -> dict[Key, LabeledRun]:
-        """The scores of one run, which is read once for all of its judges."""
+        """Scores one run, which is read once for all of its judges."""
         cell = self.statuses[next(iter(logs))].cell
         labels, several = labels_of(self.study.file, cell)
         settings = ScoreSettings(
@@ -195,7 +196,7 @@ class _Table:
             groups=any(column.group != ALL for column in self.layout.columns),
         )
         root = self.study.root / cell.folder
-        judged = {one.log.root: one for one in score_run(root, settings, several)}
+        judged = {run.log.root: run for run in score_run(root, settings, several)}
         by_people = run_labels(Run.open(root), labels, several)
         return {
             key: LabeledRun(replace(judged[log.root], name=cell.generator), by_people)
@@ -204,19 +205,19 @@ class _Table:
 
     @cached_property
     def qualities(self) -> dict[tuple[str, str, str], ImageQuality]:
-        """What was scored at all, also in part."""
-        found = {}
-        known = self.study.models.read()["scorers"]
+        """Image quality of each cell with at least one score."""
+        qualities = {}
+        scorers = self.study.models.read()["scorers"]
         for key, status in self.statuses.items():
             run = self.study.run_of(status.cell) if status.cell.scorer else None
             for quality in read_quality(run) if run else ():
-                if key[2] not in known:
+                if key[2] not in scorers:
                     continue
-                wanted = scoring_identity(known[key[2]]["identity"], status.cell.frames)
+                wanted = scoring_identity(scorers[key[2]]["identity"], status.cell.frames)
                 if quality.identity == wanted:
-                    named = replace(quality.score, name=key[2])
-                    found[key] = replace(quality, scorer=key[2], score=named)
-        return found
+                    score = replace(quality.score, name=key[2])
+                    qualities[key] = replace(quality, scorer=key[2], score=score)
+        return qualities
 
     @cached_property
     def generators(self) -> list[str]:
@@ -240,13 +241,13 @@ class _Table:
     def build(self) -> StudyTable:
         paper = self.layout.paper
         lines = list(self._lines())
-        shown = any(cell.paper is not None for line in lines for cell in line.cells)
+        has_paper = any(cell.paper is not None for line in lines for cell in line.cells)
         return StudyTable(
             title=self.layout.title,
             rows=self.layout.rows,
             columns=[heading for _, heading in self.headings],
             lines=lines,
-            source=paper.source if paper and shown else "",
+            source=paper.source if paper and has_paper else "",
             notes=self.notes,
             remarks=[*self.layout.notes, *self._remarks(lines)],
             changes=list(self._changes()),
@@ -254,12 +255,12 @@ class _Table:
         )
 
     def _changes(self) -> Iterator[QualityReport]:
-        """Every generator with its methods, on each suite; only what is done is compared."""
+        """Compares every generator with its methods, on each suite, over cells that are done."""
         for suite, base in product(self.study.file.suites, self.study.file.generators):
-            names = [base, *(f"{base}+{method}" for method in self.study.file.methods)]
+            generators = [base, *(f"{base}+{method}" for method in self.study.file.methods)]
             judged: dict[str, dict[str, JudgedRun]] = {}
             scored: dict[str, list[ImageQuality]] = {}
-            for name in names:
+            for name in generators:
                 done = [k for k, s in self.statuses.items() if k[:2] == (suite, name) and not s.gap]
                 if done:
                     judged[name] = {k[2]: self.entries[k].judged for k in done if k in self.entries}
@@ -272,19 +273,19 @@ class _Table:
             yield from map(self._corpus, self.study.file.corpora)
             return
         by_generator = self.layout.rows == "generator"
-        names = self._shown_generators if by_generator else self.judges
+        line_names = self._shown_generators if by_generator else self.judges
         sections = self.judges if by_generator else self._shown_generators
         named = by_generator and (self.layout.across or self._judges_are_named)
         if named or self.layout.pooled:
             sections = [""]
         for section in sections:
-            what = "judge" if by_generator else "generator"
-            title = f"{what} {section}" if len(sections) > 1 else ""
-            for name in list(self._named_lines(section)) if self.layout.lines else names:
+            axis = "judge" if by_generator else "generator"
+            title = f"{axis} {section}" if len(sections) > 1 else ""
+            for name in list(self._named_lines(section)) if self.layout.lines else line_names:
                 yield TableLine(name, title, self._cells(name, section))
 
     def _named_lines(self, section: str) -> Iterator[str]:
-        """The lines of the layout of which the study has any cell."""
+        """Names of the layout's lines that have a cell in the study."""
         for name, line in self.layout.lines.items():
             keys = (
                 key
@@ -296,7 +297,7 @@ class _Table:
 
     @cached_property
     def _shown_generators(self) -> list[str]:
-        """With the methods only where the columns don't say of which method they are."""
+        """Generators that have a line; those with methods only if no column names its method."""
         if all(column.method == "*" for column in self.layout.columns):
             return self.generators
         return [name for name in self.generators if name in self.study.file.generators]
@@ -336,29 +337,29 @@ class _Table:
         return cells
 
     def _quality(self, column: ColumnLayout, key: Key) -> Score | None:
-        """What a scorer's column shows; None where nothing was scored."""
+        """Mean or deviation for a scorer's column; None if nothing was scored."""
         quality = self.qualities.get(key)
         if quality is None or not quality.score.n:
             return None
         return quality.deviation if column.score.endswith(DEVIATION) else quality.score
 
     def _keys(self, column: ColumnLayout, line: LineLayout, name: str, section: str) -> list[Key]:
-        """The cells of the study that one of the table is of."""
+        """Cells of the study behind one entry of the table."""
         by_generator = self.layout.rows == "generator"
         method = column.method.replace("*", line.method)
         judge = column.judge or line.judge or (section if by_generator else name)
         judge = column.scorer or judge
         generator = line.generator or (name if by_generator else section)
-        named = [f"{generator}+{method}" if method else generator]
-        found = [
-            (suite, one, judge)
+        generators = [f"{generator}+{method}" if method else generator]
+        keys = [
+            (suite, generator_name, judge)
             for suite in column.suites
-            for one in (self.generators if self.layout.pooled else named)
+            for generator_name in (self.generators if self.layout.pooled else generators)
         ]
-        return [k for k in found if k in self.statuses] if self.layout.pooled else found
+        return [k for k in keys if k in self.statuses] if self.layout.pooled else keys
 
     def _around(self, score: str, key: Key) -> list[Key]:
-        """The cells that a score reads besides its own."""
+        """Cells that a score reads besides its own."""
         suite, generator, judge = key
         kind = kind_of(score)
         if kind is None or kind.needs == "own":
@@ -373,14 +374,14 @@ class _Table:
         ]
 
     def _scope(self, score: str, keys: Sequence[Key], line: LineLayout) -> ScoreInputs | None:
-        """None where a cell of its own has no verdict at all."""
-        own = [self.entries[key] for key in keys if key in self.entries]
-        if not own or len(own) < len(keys):
+        """Inputs of a score; None if one of its own cells has no verdict at all."""
+        entries = [self.entries[key] for key in keys if key in self.entries]
+        if not entries or len(entries) < len(keys):
             return None
         around = {key[1]: self.entries.get(key) for key in self._around(score, keys[0])}
-        known = {name: entry for name, entry in around.items() if entry is not None}
-        base = known.get(keys[0][1].partition("+")[0])
-        return ScoreInputs(own, base, known, name=keys[0][1], by_verdict=line.by_verdict)
+        rivals = {name: entry for name, entry in around.items() if entry is not None}
+        base = rivals.get(keys[0][1].partition("+")[0])
+        return ScoreInputs(entries, base, rivals, name=keys[0][1], by_verdict=line.by_verdict)
 
     def _cell(
         self,
@@ -391,12 +392,12 @@ class _Table:
         paper: float | None,
         marks: list[int],
     ) -> TableEntry:
-        asked = [self.statuses[key] for key in keys if key in self.statuses]
-        if not asked:  # left out of the study: `except` or `only`
+        statuses = [self.statuses[key] for key in keys if key in self.statuses]
+        if not statuses:  # left out of the study: `except` or `only`
             return TableEntry(None, paper=paper, notes=tuple(marks))
         around = self._around(column.score, keys[0])
-        asked += [self.statuses[k] for k in around if k in self.statuses and k not in keys]
-        gap = "; ".join(_gap(s, keys, len(asked)) for s in asked if s.gap)
+        statuses += [self.statuses[k] for k in around if k in self.statuses and k not in keys]
+        gap = "; ".join(_gap(s, keys, len(statuses)) for s in statuses if s.gap)
         if gap:
             marks.append(self._note(gap))
         entries = [self.entries[key] for key in keys if key in self.entries]
@@ -405,8 +406,8 @@ class _Table:
         else:
             scope = self._scope(column.score, keys, line)
             score = find_score(column.score, column.group, scope) if scope else None
-        failed = any(s.state == "failed" for s in asked)
-        if failed and not any(s.verdicts.get("answered") for s in asked):
+        failed = any(s.state == "failed" for s in statuses)
+        if failed and not any(s.verdicts.get("answered") for s in statuses):
             score = None
         for entry in entries:
             if (odd := self._settings(entry)) and len(self._kinds(keys[0][0])) > 1:
@@ -424,7 +425,7 @@ class _Table:
     @cached_property
     def _ties(self) -> dict[tuple[str, str], dict[str, str]]:
         """(Suite, judge) -> generator -> letters, over the cells that are done."""
-        found = {}
+        ties = {}
         for suite in self.study.file.suites:
             for judge in self.judges:
                 done = [
@@ -434,38 +435,39 @@ class _Table:
                 ]
                 if len(done) > 1:
                     board = leaderboard(suite, SUITES[suite].headline, done)
-                    found[suite, judge] = {s.name: s.groups for s in board.standings}
-        return found
+                    ties[suite, judge] = {s.name: s.groups for s in board.standings}
+        return ties
 
     def _settings(self, entry: LabeledRun) -> str:
-        """How an entry was made and asked: what neighbors of one column should share."""
+        """Sample and judge settings of an entry, in words; a column's entries should share them."""
         header, identity = entry.judged.result.run, entry.judged.log.identity
         probes = sorted(entry.judged.result.card.probes)
-        asked = f", asked also {' and '.join(probes)}" if probes else ""
+        probes_text = f", asked also {' and '.join(probes)}" if probes else ""
         persona = identity.get("persona", "standard")
-        strict = f", persona {persona}" if persona != "standard" else ""
-        frames = f", frames {identity['frames']}" if "frames" in identity else ""
-        return f"{_sample(header)}{asked}{strict}{frames}"
+        persona_text = f", persona {persona}" if persona != "standard" else ""
+        frames_text = f", frames {identity['frames']}" if "frames" in identity else ""
+        return f"{_sample(header)}{probes_text}{persona_text}{frames_text}"
 
     def _kinds(self, suite: str) -> dict[str, None]:
-        """Every way in which the runs of a suite were made, in the order of the table."""
-        own = (entry for key, entry in self.entries.items() if key[0] == suite)
-        return dict.fromkeys(self._settings(entry) for entry in own)
+        """Different settings of the runs of a suite, in the order of the table."""
+        entries = (entry for key, entry in self.entries.items() if key[0] == suite)
+        return dict.fromkeys(self._settings(entry) for entry in entries)
 
     def _other_model(
         self, name: str, keys: Sequence[tuple[str, str, str]], printed: PaperLine | None
     ) -> str:
-        """What to say where the paper's line is of something else than this name's model."""
+        """Note if the paper's line is of another model than the study's; empty otherwise."""
         if printed is None or not printed.of:
             return ""
         if self.layout.rows == "judge":
             specs = {self.study.file.all_judges[key[2]] for key in keys if key in self.statuses}
         else:
             specs = {self.statuses[key].cell.model for key in keys if key in self.statuses}
-        other = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())
-        if not other:
+        other_specs = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())
+        if not other_specs:
             return ""
-        return f"the paper's {name} is {printed.of}; here the name stands for {' and '.join(other)}"
+        models = " and ".join(other_specs)
+        return f"the paper's {name} is {printed.of}; here the name stands for {models}"
 
     def _note(self, text: str) -> int:
         if text not in self.notes:
@@ -473,12 +475,12 @@ class _Table:
         return self.notes.index(text) + 1
 
     def _figure(self) -> str:
-        """Of what is done."""
+        """Figure of the layout, over cells that are done, as SVG; empty without one."""
         if not self.layout.figure:
             return ""
         draw = FIGURES[self.layout.figure]
         column = self.layout.columns[0]
-        found = {}
+        cells_by_judge = {}
         for judge in self.judges:
             keys = [
                 key
@@ -486,8 +488,8 @@ class _Table:
                 if key[0] in column.suites and key[2] == judge and not self.statuses[key].gap
             ]
             if keys:
-                found[judge] = {f"{key[0]} {key[1]}": self.entries[key] for key in keys}
-        return draw(found, self.layout.title)
+                cells_by_judge[judge] = {f"{key[0]} {key[1]}": self.entries[key] for key in keys}
+        return draw(cells_by_judge, self.layout.title)
 
     def _remarks(self, lines: Sequence[TableLine]) -> Iterator[str]:
         if self.layout.rows == "corpus":
@@ -528,41 +530,48 @@ class _Table:
             yield f"{folder}: {'; '.join(notes)}."
 
     def _models(self) -> Iterator[str]:
-        """What stands behind each name; a generator may be another one on some suites."""
+        """Models behind the names; a generator may have another one on some suites."""
         models = self.study.models.read()
         for name in self.generators:
             behind: dict[str, list[str]] = {}
-            for run, known in models["generators"].items():
+            for run, model_record in models["generators"].items():
                 suite, _, generator = run.partition("/")
                 if generator == name and suite in self.study.file.suites:
-                    behind.setdefault(describe(known["identity"]), []).append(suite)
-            told = [
+                    behind.setdefault(describe(model_record["identity"]), []).append(suite)
+            model_texts = [
                 f"{model} ({', '.join(suites)})" if len(behind) > 1 else model
                 for model, suites in behind.items()
             ]
-            if told:
-                yield f"generator {name}: {'; '.join(told)}."
-        for kind, names in (("judge", self.judges), ("scorer", list(self.study.file.scorers))):
-            for name in names:
+            if model_texts:
+                yield f"generator {name}: {'; '.join(model_texts)}."
+        for kind, rater_names in (
+            ("judge", self.judges),
+            ("scorer", list(self.study.file.scorers)),
+        ):
+            for name in rater_names:
                 if (model := models[f"{kind}s"].get(name)) is not None:
-                    of = [q.frames for key, q in self.qualities.items() if key[2] == name]
-                    clips = "; ".join(f"the mean of {text}" for text in sorted({*of} - {""}))
-                    shown = f", of a clip {clips}" if clips else ""
-                    yield f"{kind} {name}: {describe(model['identity'])}{shown}."
+                    frame_choices = [
+                        q.frames for key, q in self.qualities.items() if key[2] == name
+                    ]
+                    clips = "; ".join(
+                        f"the mean of {text}" for text in sorted({*frame_choices} - {""})
+                    )
+                    clip_text = f", of a clip {clips}" if clips else ""
+                    yield f"{kind} {name}: {describe(model['identity'])}{clip_text}."
 
     def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
-        told: dict[str, dict[str, None]] = {}
+        notes_by_run: dict[str, dict[str, None]] = {}
         for (suite, generator, _), entry in self.entries.items():
             for note in entry.judged.result.notes:
-                told.setdefault(f"{suite} x {generator}", {})[note] = None
-        for folder, notes in told.items():
-            yield folder, list(notes)
+                notes_by_run.setdefault(f"{suite} x {generator}", {})[note] = None
+        for run, notes in notes_by_run.items():
+            yield run, list(notes)
 
 
-def _gap(status: CellStatus, own: Sequence[Key], several: int) -> str:
-    """What a cell lacks, with its name where more than one counts."""
+def _gap(status: CellStatus, own_keys: Sequence[Key], several: int) -> str:
+    """Missing work of a cell, with its name if several count."""
     cell = status.cell
-    if (cell.suite, cell.generator, cell.judge) not in own:
+    if (cell.suite, cell.generator, cell.judge) not in own_keys:
         return f"{cell.suite} x {cell.generator}: {status.gap}"
     return f"{cell.suite}: {status.gap}" if several > 1 else status.gap
 
@@ -582,7 +591,7 @@ def _sample(header: RunHeader) -> str:
 
 
 def _warnings(score: Score) -> Iterator[str]:
-    """What a reader must know before believing a number."""
+    """Warnings that qualify a number."""
     if score.bounds.low == score.bounds.low:
         yield "more than a tenth is left out: see below for what and for the bounds with it"
     if score.warning:

@@ -1,4 +1,4 @@
-"""What a table of a study shows: lines, columns, and what a paper printed in the same places."""
+"""Layout of a study's table: lines, columns, and the numbers of a paper in the same places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..suites import SUITES
 from .scores import corpora, kind_of, name_problem
 
 StudyFault = tuple[tuple[Any, ...], str, str]
-"""Path of keys in a study file, the code of the error, and what is wrong."""
+"""Path of keys in a study file, code of the error, and the problem in words."""
 
 SCORER = "scorer:"
 """Before the name of a scorer of the study: the mean of its scores."""
@@ -23,7 +23,7 @@ DEVIATION = ":deviation"
 
 
 class TablePart(BaseModel):
-    """A part of a study file: no key that isn't known."""
+    """Section of a study file; unknown keys are faults."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,9 +32,9 @@ class ColumnLayout(TablePart):
     """One column."""
 
     suite: str | tuple[str, ...] = ()
-    """Config; several are pooled, where the kind of the score allows it. None for corpora."""
+    """Config; several are pooled if the kind of the score allows it. None for corpora."""
     score: str
-    """One of the suite's scores, of a kind (``PREFIX:NAME``, see `cells`), of a corpus, or of a
+    """One of the suite's scores, of a kind (``PREFIX:NAME``, see `scores`), of a corpus, or of a
     scorer, ``scorer:NAME`` or ``scorer:NAME:deviation``."""
     label: str
     """Above the column."""
@@ -46,7 +46,7 @@ class ColumnLayout(TablePart):
     """The method of the study that the column's cells are of, empty for none; `*` stands for that
     of the line."""
     judge: str = ""
-    """Of the column's cells; else that of the line or section."""
+    """Judge of the column's cells; if empty, that of the line or section."""
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class ColumnLayout(TablePart):
 
 
 class LineLayout(TablePart):
-    """A line that is of more than its name says."""
+    """Line whose generator, judge or score differs from its name."""
 
     generator: str = ""
     """Name in the study; else the name of the line, or of its section."""
@@ -80,12 +80,12 @@ class LineLayout(TablePart):
 
 
 class PaperLine(TablePart):
-    """What a paper printed about one generator or judge."""
+    """Numbers that a paper printed for one generator or judge."""
 
     of: str = ""
-    """Text in the spec of what the paper means; a study may give the name to something else."""
+    """Text in the spec of the paper's model; a study may use the name for another model."""
     values: tuple[float | None, ...] | dict[str, tuple[float | None, ...]]
-    """One a column; by judge where the columns are repeated for each."""
+    """One value per column; by judge if the columns are repeated for each."""
 
 
 class PaperLayout(TablePart):
@@ -94,7 +94,7 @@ class PaperLayout(TablePart):
     source: str
     """Paper and table."""
     lines: dict[str, PaperLine]
-    """By the name of the generator or judge in the study."""
+    """Name of the generator or judge in the study -> its line."""
 
 
 class TableLayout(TablePart):
@@ -102,8 +102,8 @@ class TableLayout(TablePart):
 
     title: str
     rows: Literal["generator", "judge", "corpus"] = "generator"
-    """What a line is of; of generators and judges, the other makes sections where there are
-    several."""
+    """Subject of a line. Lines of generators have a section for each judge, and those of judges one
+    for each generator, if there are several."""
     across: bool = False
     """Repeat the columns for every judge, in place of sections."""
     pooled: bool = False
@@ -114,33 +114,33 @@ class TableLayout(TablePart):
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
     figure: Literal["", "pulls", "differences"] = ""
-    """What is drawn besides: a bandit's pulls and regret, or people's scores less the judges'."""
+    """Figure beside the table: a bandit's pulls and regret, or human scores less the judges'."""
     notes: tuple[str, ...] = ()
-    """Below every table, e.g. which of its numbers are no repetition of the paper's."""
+    """Notes below the table, e.g. which of its numbers do not repeat the paper's."""
 
     @model_validator(mode="after")
     def _expand_lines(self) -> Self:
-        names = self.paper.lines if self.paper else {}
+        paper_lines = self.paper.lines if self.paper else {}
         lines: dict[str, LineLayout] = {}
         for pattern, line in self.lines.items():
             if "*" not in pattern:
                 lines[pattern] = line
                 continue
-            parts = re.compile("(.+)".join(map(re.escape, pattern.split("*"))))
-            matches = [match for match in map(parts.fullmatch, names) if match]
+            template = re.compile("(.+)".join(map(re.escape, pattern.split("*"))))
+            matches = [match for match in map(template.fullmatch, paper_lines) if match]
             if not matches:
                 raise ValueError(f"lines: {pattern!r} fits no line of the paper")
             for match in matches:
-                start, *rest = line.generator.split("*")
-                between = zip(match.groups(), rest, strict=False)
-                generator = start + "".join(text + part for text, part in between)
+                start, *pieces = line.generator.split("*")
+                between = zip(match.groups(), pieces, strict=False)
+                generator = start + "".join(text + piece for text, piece in between)
                 lines[match.string] = line.model_copy(update={"generator": generator})
         object.__setattr__(self, "lines", lines)
         return self
 
 
 def generic_layout(suites: Sequence[str], scorers: Sequence[str] = ()) -> TableLayout:
-    """The score that each suite ranks by, the two that it draws as ends of a line, and the study's
+    """Layout of each suite's headline score, the ends of its slope plot, and the study's
     scorers."""
     columns = [
         ColumnLayout(suite=suite, score=score, label=score.removeprefix(SCORER), head=suite)
@@ -157,22 +157,22 @@ def generic_layout(suites: Sequence[str], scorers: Sequence[str] = ()) -> TableL
 
 
 def without_missing_suites(table: TableLayout, suites: Sequence[str]) -> TableLayout:
-    """The table without columns of suites that a study doesn't have, which a note then says.
+    """Drops columns of suites that a study doesn't have, and adds a note about them.
 
-    Raises UsageError where none is left.
+    Raises UsageError if no column remains.
     """
-    kept = [n for n, column in enumerate(table.columns) if set(column.suites) <= set(suites)]
-    if len(kept) == len(table.columns):
+    places = [n for n, column in enumerate(table.columns) if set(column.suites) <= set(suites)]
+    if len(places) == len(table.columns):
         return table
     absent = sorted({s for column in table.columns for s in column.suites} - set(suites))
-    if not kept:
+    if not places:
         raise UsageError(
             f"{table.title}: the study has none of its suites: {', '.join(absent)}",
             code="nothing-to-do",
         )
 
     def only(values: Sequence[float | None]) -> tuple[float | None, ...]:
-        return tuple(values[place] for place in kept)
+        return tuple(values[place] for place in places)
 
     paper = table.paper and table.paper.model_copy(
         update={
@@ -190,7 +190,7 @@ def without_missing_suites(table: TableLayout, suites: Sequence[str]) -> TableLa
     )
     return table.model_copy(
         update={
-            "columns": tuple(table.columns[place] for place in kept),
+            "columns": tuple(table.columns[place] for place in places),
             "paper": paper,
             "notes": (*table.notes, f"Without the columns of {', '.join(absent)}."),
         }
@@ -198,7 +198,7 @@ def without_missing_suites(table: TableLayout, suites: Sequence[str]) -> TableLa
 
 
 def layout_problems(table: TableLayout) -> Iterator[StudyFault]:
-    """Faults of a layout that no study could have a table of."""
+    """Faults of a layout, in any study."""
     for number, column in enumerate(table.columns):
         place = ("table", "columns", number)
         if table.rows == "corpus":
@@ -232,18 +232,18 @@ def layout_problems(table: TableLayout) -> Iterator[StudyFault]:
             list(printed.values.values()) if isinstance(printed.values, dict) else [printed.values]
         )
         if by_judge != table.across or any(len(row) != len(table.columns) for row in rows):
-            what = " for each judge" if table.across else ""
-            problem = f"give {len(table.columns)} values{what}, one a column"
+            per_judge = " for each judge" if table.across else ""
+            problem = f"give {len(table.columns)} values{per_judge}, one a column"
             yield ("table", "paper", "lines", name), "wrong-count", problem
 
 
 def _score_problem(suite: str, score: str) -> str:
-    """Why a suite has no such score; empty where it has."""
-    if score.startswith(SCORER):  # the file says which there are
+    """Message for a score that a suite lacks; empty if it has the score."""
+    if score.startswith(SCORER):  # checked against the study file's scorers
         return ""
     if kind_of(score):
         return name_problem(score)
-    known = score_meanings(SUITES[suite])
-    if score.removesuffix("_corrected") in known:
+    score_names = score_meanings(SUITES[suite])
+    if score.removesuffix("_corrected") in score_names:
         return ""
-    return f"{suite} has no score {score!r}: {', '.join(known)}"
+    return f"{suite} has no score {score!r}: {', '.join(score_names)}"

@@ -1,7 +1,7 @@
-"""Scores of a table that are no suite's: one kind, one prefix, one line in `KINDS`.
+"""Scores of a table that no suite has: one kind, one prefix, one line in `KINDS`.
 
-A suite scores one run under one judge. These need more: people's labels, the run without a method,
-every generator, or the reason that a rule gave.
+A suite scores one run under one judge. These need more: human labels, the run without a method,
+every generator, or the reason of a rule.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class ScoreKind:
     """Scores that share a prefix."""
 
     find: Callable[[str, ScoreInputs], Score | None]
-    """The score of a name without the prefix; None where there is nothing that it is of."""
-    names: Sequence[str]
-    """What may follow the prefix; a `*` stands for anything."""
+    """Computes the score of a name without the prefix; None without any item to score."""
+    patterns: Sequence[str]
+    """Names that may follow the prefix; a `*` stands for anything."""
     needs: Needs = "own"
-    """Which other cells it reads: that without a method, or those of all generators."""
+    """Other cells that it reads: that without a method, or those of all generators."""
     reads: Callable[[str, str], Sequence[str]] | None = None
-    """Of all generators' cells only those with these names, by its own name and generator."""
+    """From name and generator to the names of the rivals that it reads; all of them where None."""
     pools: bool = False
     """Whether it may be of several suites or generators together."""
     lacking: str = "not computed"
-    """Why there may be none."""
+    """Reason for a missing score."""
 
 
 KINDS = {
@@ -62,22 +62,22 @@ def kind_of(score: str) -> ScoreKind | None:
 
 
 def name_problem(score: str) -> str:
-    """What is wrong with the name of a score of a kind; empty where nothing is."""
+    """Message for an unknown name of a kind; empty for a known one."""
     prefix, _, name = score.partition(":")
-    names = KINDS[prefix].names
-    if any(_fits(name, known) for known in names):
+    patterns = KINDS[prefix].patterns
+    if any(_fits(name, pattern) for pattern in patterns):
         return ""
-    return f"no score {score!r}: choose from {', '.join(f'{prefix}:{n}' for n in names)}"
+    return f"no score {score!r}: choose from {', '.join(f'{prefix}:{n}' for n in patterns)}"
 
 
 def find_score(name: str, group: str, scope: ScoreInputs) -> Score | None:
-    """A score of a suite in a group, or one of a kind; None where there is none.
+    """Finds a score of a suite in a group, or computes one of a kind; None without either.
 
     Raises UsageError for a name that no kind has.
     """
     kind = kind_of(name)
     if kind is None:
-        (cell,) = scope.own
+        (cell,) = scope.cells
         return next(
             (s for s in cell.judged.result.scores if s.name == name and s.group == group), None
         )
@@ -86,6 +86,6 @@ def find_score(name: str, group: str, scope: ScoreInputs) -> Score | None:
     return kind.find(name.partition(":")[2], scope)
 
 
-def _fits(name: str, known: str) -> bool:
-    start, star, _ = known.partition("*")
-    return name.startswith(start) and len(name) > len(start) if star else name == known
+def _fits(name: str, pattern: str) -> bool:
+    start, star, _ = pattern.partition("*")
+    return name.startswith(start) and len(name) > len(start) if star else name == pattern

@@ -1,7 +1,7 @@
 """`ucb:`: where a bandit's pulls go among the generators of a study (PSE, Fig. 6).
 
 The bandit is that of `counterprior race --policy ucb`, on scores that the study has: it costs
-nothing, and nobody is asked again.
+nothing, and no judge is asked again.
 """
 
 from __future__ import annotations
@@ -18,60 +18,60 @@ NAMES = ("pulls", "mean", "regret")
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """Of one generator: its ``pulls``, the ``mean`` score of its images that were looked at, in
-    [0, 1], and the ``regret`` that its pulls added.
+    """Computes a generator's ``pulls``, the ``mean`` score of its pulled images, in [0, 1], or the
+    ``regret`` that its pulls added.
 
     An image scores what the judge measured, or else how right its labels make it. None with fewer
     than two generators.
     """
-    found = play(scope.rivals)
-    if found is None:
+    course = play(scope.rivals)
+    if course is None:
         return None
-    means = {n: mean for n, mean in found.means.items() if mean is not None}
+    means = {n: mean for n, mean in course.means.items() if mean is not None}
     mean = means.get(scope.name, math.nan)
-    pulls = found.pulls[scope.name]
+    pulls = course.pulls[scope.name]
     value, unit = {
         "pulls": (float(pulls), "pulls"),
         "mean": (mean, "1"),
-        "regret": (found.choices.count(scope.name) * (max(means.values()) - mean), "1"),
+        "regret": (course.choices.count(scope.name) * (max(means.values()) - mean), "1"),
     }[name]
-    missing = found.missing[scope.name]
+    missing = course.missing[scope.name]
     excluded = {"not scored": missing} if missing else {}
-    n = found.images[scope.name] - missing
+    n = course.images[scope.name] - missing
     return Score(value, n=n, excluded=excluded, name=f"ucb:{name}", unit=unit)
 
 
 def play(rivals: Mapping[str, LabeledRun]) -> RaceResult | None:
-    """The bandit's course over recorded scores; None with fewer than two generators, and where no
-    image has a score."""
+    """Plays the bandit on recorded scores; None with fewer than two generators, or if no image has
+    a score."""
     tables = {name: _scores(cell) for name, cell in rivals.items()}
-    known = (value for table in tables.values() for value in table.values())
-    if len(tables) < 2 or all(map(math.isnan, known)):
+    scores = (value for table in tables.values() for value in table.values())
+    if len(tables) < 2 or all(map(math.isnan, scores)):
         return None
     items = sorted(set().union(*tables.values()))
 
     def score(name: str, item: str) -> float | None:
-        found = tables[name].get(item, math.nan)
-        return None if math.isnan(found) else found
+        value = tables[name].get(item, math.nan)
+        return None if math.isnan(value) else value
 
     return race(list(tables), items, score, RaceSettings(policy="ucb"))
 
 
 def figure(rivals: Mapping[str, LabeledRun]) -> str:
-    """The bandit's course as SVG; empty where there is none."""
-    found = play(rivals)
-    return "" if found is None else course_figure(found)
+    """Draws the bandit's course as SVG; empty without one."""
+    course = play(rivals)
+    return "" if course is None else course_figure(course)
 
 
 def _scores(cell: LabeledRun) -> dict[str, float]:
-    """Case -> score of its image in [0, 1], NaN where there is none."""
+    """Case -> score of its image in [0, 1], NaN without a score."""
     suite = open_suite(cell.suite)
-    found = {}
+    scores = {}
     for outcome in cell.outcomes:
         numbers = [outcome.verdict(question).number for question in suite.worths]
         measured = [number for number in numbers if number is not None]
         if measured and not any(outcome.verdict(question).failed for question in suite.worths):
-            found[outcome.case.id] = sum(measured) / len(measured)
+            scores[outcome.case.id] = sum(measured) / len(measured)
         else:
-            found[outcome.case.id] = suite.correctness(outcome)
-    return found
+            scores[outcome.case.id] = suite.correctness(outcome)
+    return scores

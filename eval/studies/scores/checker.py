@@ -18,16 +18,16 @@ CONFIDENCE = "confidence"
 UNDECIDABLE = "undecidable"
 NAMES = (CONFIDENCE, UNDECIDABLE, *REASONS)
 _WHY = re.compile(r"(PASS|FAIL|UNDECIDABLE)(?: ([a-z_]+).*)?, confidence ([0-9.]+)", re.DOTALL)
-"""What `judges.checker` gives as its reason: verdict, why it abstains, and how sure it is."""
+"""Reason that `judges.checker` records: decision, cause of an abstention, and confidence."""
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """Mean confidence of all judged images, in [0, 1], or the share that is undecidable, for one
-    reason or at all; percent.
+    """Computes the mean confidence of all judged images, in [0, 1], or the percentage that is
+    undecidable, for one reason or any.
 
-    None where no verdict is of a checker.
+    None if no verdict is of a checker.
     """
-    (cell,) = scope.own
+    (cell,) = scope.cells
     (question, *_) = open_suite(cell.suite).worths
     verdicts = [outcome.verdict(question) for outcome in cell.outcomes]
     values = np.array([_value(name, verdict) for verdict in verdicts], dtype=float)
@@ -44,16 +44,16 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
 
 
 def _value(name: str, verdict: Verdict) -> float:
-    """NaN for a failure, and for what is no checker's."""
+    """Value of a verdict; NaN for a failure, and for a verdict of any other judge."""
     if verdict.failed:
         return math.nan
     try:
-        told = _WHY.fullmatch(json.loads(verdict.raw)["why"])
+        match = _WHY.fullmatch(json.loads(verdict.raw)["why"])
     except (ValueError, KeyError, TypeError):
         return math.nan
-    if told is None:
+    if match is None:
         return math.nan
-    said, reason, sure = told.groups()
+    decision, reason, confidence = match.groups()
     if name == CONFIDENCE:
-        return float(sure)
-    return float(said == "UNDECIDABLE" if name == UNDECIDABLE else reason == name)
+        return float(confidence)
+    return float(decision == "UNDECIDABLE" if name == UNDECIDABLE else reason == name)

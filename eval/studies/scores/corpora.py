@@ -1,4 +1,4 @@
-"""What `counterprior mine` found in web corpora: does the first-mentioned thing stand left?
+"""Results of `counterprior mine` on web corpora: does the first-mentioned thing stand left?
 
 OTS-Bench's Table 5 has a line for each corpus, where others have one for each generator.
 """
@@ -18,7 +18,7 @@ from ...core import Score, describe
 from ...stats.intervals import Interval
 
 RESULT = "alignment.json"
-"""In the folder of a corpus."""
+"""File in the folder of a corpus."""
 SHARES = {
     "aligned": "single_probe",
     "aligned_probed": "four_probes",
@@ -37,22 +37,22 @@ class MinedCorpus:
     """One corpus."""
 
     judge: str
-    """Who looked at its images, in a few words."""
+    """Judge of its images, in a few words."""
     scores: Mapping[str, Score]
-    """By name."""
+    """Name -> score."""
 
 
 def read_corpus(folder: Path) -> MinedCorpus:
-    """The result of a corpus that was mined to the end.
+    """Reads the result of a corpus that was mined to the end.
 
     Intervals are over pairs of things, because the same two are often named together. Raises
-    DataError where there is no result, or a damaged one.
+    DataError for a missing or damaged result.
     """
     path = folder / RESULT
     try:
-        told = json.loads(path.read_text("utf-8"))
-        shares = {name: _share(name, told[key]) for name, key in SHARES.items()}
-        judge = describe(told["judge"])
+        result = json.loads(path.read_text("utf-8"))
+        shares = {name: _share(name, result[key]) for name, key in SHARES.items()}
+        judge = describe(result["judge"])
     except FileNotFoundError:
         raise DataError(
             f"there is no {path}: make it with `counterprior mine SOURCE --stage layout --judge "
@@ -67,9 +67,9 @@ def read_corpus(folder: Path) -> MinedCorpus:
     return MinedCorpus(judge, shares | {PAIRS: Score(float(n), n=n, name=PAIRS, unit="pairs")})
 
 
-def _share(name: str, told: Mapping[str, Any]) -> Score:
+def _share(name: str, record: Mapping[str, Any]) -> Score:
     value, *ends = (
         math.nan if share is None else 100 * float(share)
-        for share in (told["rate"], *told["by_pair"])
+        for share in (record["rate"], *record["by_pair"])
     )
-    return Score(value, Interval(*ends), n=int(told["n"]), name=name, unit="%")
+    return Score(value, Interval(*ends), n=int(record["n"]), name=name, unit="%")

@@ -1,7 +1,7 @@
 """`forward:`: forward equivariance between two models of one direction (ACON, Table 3).
 
-One captioner tells edited images; the texts of another one are edited. Where both models are one,
-it is the suite's own score `forward`.
+One captioner describes edited images; the captions of another one are edited. With the same model
+in both places it is the suite's own score `forward`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ NAMES = ("*",)
 
 
 def reads(name: str, generator: str) -> list[str]:
-    """The runs that it needs besides its own: one of them is in a study."""
+    """Names of the runs of which it needs one besides its own."""
     start = generator.partition(JOINT)[0]
-    return [f"{start}{JOINT}{one}" for one in name.removeprefix(CHANCE).split("|")]
+    return [f"{start}{JOINT}{model}" for model in name.removeprefix(CHANCE).split("|")]
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """Pearson's r of this model's `edit_first` and the `edit_last` of another one, by its name.
+    """Computes Pearson's r of this model's `edit_first` and the `edit_last` of a named one.
 
     Several names, ``Flux|LLaVA``, stand for the one among them that starts where this one starts;
-    ``chance:NAME`` is r of shuffled pairs. None where there is no such model, or no such criterion.
+    ``chance:NAME`` is r of shuffled pairs. None without such a model or criterion.
     """
     wanted = int(name.startswith(CHANCE))
-    other = next((scope.rivals[n] for n in reads(name, scope.name) if n in scope.rivals), None)
-    if other is None:
+    partner = next((scope.rivals[n] for n in reads(name, scope.name) if n in scope.rivals), None)
+    if partner is None:
         return None
-    (own,) = scope.own
-    first, last = answers_of(own.outcomes, "edit_first"), answers_of(other.outcomes, "edit_last")
+    (cell,) = scope.cells
+    first, last = answers_of(cell.outcomes, "edit_first"), answers_of(partner.outcomes, "edit_last")
     if not len(first.right) or not _alike(first, last):
         return None
     label = f"forward:{name}"
@@ -42,5 +42,5 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
 
 
 def _alike(first: CriterionAnswers, last: CriterionAnswers) -> bool:
-    """Whether both were asked the same questions, in the same order."""
+    """Whether the judge was asked the same questions about both, in the same order."""
     return np.array_equal(first.rows, last.rows) and np.array_equal(first.true, last.true)

@@ -15,23 +15,25 @@ NAMES = tuple(f"{threshold:g}" for threshold in GRID)
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """Share of labeled images that a threshold passes where people accept, and only there.
+    """Computes the percentage of labeled images that a threshold and people decide alike.
 
     None without labels `accept`, and on suites that have no gate.
     """
     values: list[float] = []
     laws: list[str] = []
-    left_out: dict[str, int] = {}
-    for cell in scope.own:
+    excluded: dict[str, int] = {}
+    for cell in scope.cells:
         if not open_suite(cell.suite).has_gate:
             continue
-        said = {case: label for (case, asked), label in cell.labels.items() if asked == ACCEPTED}
-        labeled, lost = labeled_images(cell.outcomes, said)
+        labels = {
+            case: label for (case, question), label in cell.labels.items() if question == ACCEPTED
+        }
+        labeled, lost = labeled_images(cell.outcomes, labels)
         values += ((labeled.scores >= float(name)) == labeled.accepted).astype(float).tolist()
         laws += labeled.laws.tolist()
         for reason, count in lost.items():
-            left_out[reason] = left_out.get(reason, 0) + count
+            excluded[reason] = excluded.get(reason, 0) + count
     if not values:
         return None
     (share,) = cluster_interval(np.array(values), laws, (0.0, 1.0))
-    return Score.of(share.scaled(100), name=f"gate:{name}", unit="%", excluded=left_out)
+    return Score.of(share.scaled(100), name=f"gate:{name}", unit="%", excluded=excluded)

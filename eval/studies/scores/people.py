@@ -1,4 +1,4 @@
-"""`people:`: a judge against people's labels, pooled over suites and generators."""
+"""`people:`: a judge against human labels, pooled over suites and generators."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from ...suites.worths import Worth
 from .scope import LabeledRun, ScoreInputs
 
 CODES = ("0", "1", "2")
-"""Of labels, as OTS-Bench's analysis writes them: invalid; left or as expected; the other."""
+"""Codes of labels in OTS-Bench's analysis: invalid; left or as expected; the other."""
 COUNTS = tuple(f"count:{people}:{judge}" for people in CODES for judge in CODES)
 ESTIMATES = (
     *KINDS,
     *("precision", "recall", "specificity", "npv", "accuracy", "f1"),
 )
-"""Of the judge's number and people's, see `results.agree`."""
+"""Estimates over the judge's numbers and human ones, see `results.agree`."""
 DIFFERENCES = {"difference": "mean", "within": f"within_{CLOSE}", "deviation": "deviation"}
-"""Of people's score less the judge's, see `results.selection`."""
+"""Summaries of human scores less the judge's, see `results.selection`."""
 LIMITS = ("limit_low", "limit_high")
 NAMES = ("kappa", "agreement", *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """One of `NAMES`; None without any labeled image.
+    """Computes one of `NAMES`; None without any labeled image.
 
-    ``kappa`` and ``agreement`` are over the three codes of a label; ``count:1:2`` counts what
-    people call 1 and the judge 2. The estimates compare the judge's number with the worth of
-    people's label, ``difference`` and the others the scores of each image.
+    ``kappa`` and ``agreement`` are over the three codes of a label; ``count:1:2`` counts images
+    that people call 1 and the judge 2. The estimates compare the judge's number with the worth of
+    the human label, ``difference`` and the others the scores of each image.
     """
     if name in (*DIFFERENCES, *LIMITS):
-        return _difference(name, scope.own)
+        return _difference(name, scope.cells)
     if name in ESTIMATES:
         return _estimate(name, scope)
-    found, failed = _codes(scope.own)
-    if not found.n:
+    codes, failed = _codes(scope.cells)
+    if not codes.n:
         return None
-    estimate, unit = found.kappa, "1"
+    estimate, unit = codes.kappa, "1"
     if name == "agreement":
-        estimate = Estimate(found.observed, n=found.n)
+        estimate = Estimate(codes.observed, n=codes.n)
     elif name in COUNTS:
         _, people, judge = name.split(":")
-        count = found.matrix[CODES.index(people)][CODES.index(judge)]
-        estimate, unit = Estimate(float(count), n=found.n), "images"
+        count = codes.matrix[CODES.index(people)][CODES.index(judge)]
+        estimate, unit = Estimate(float(count), n=codes.n), "images"
     return Score.of(estimate, excluded=failed, name=name, unit=unit)
 
 
@@ -61,40 +61,40 @@ def _estimate(name: str, scope: ScoreInputs) -> Score | None:
     human, numbers, failed = _numbers(scope)
     if not human:
         return None
-    found = agreement(name, numbers, human, kinds=[kind for kind in KINDS if kind == name])
-    estimate = found["estimates"][name]
+    result = agreement(name, numbers, human, kinds=[kind for kind in KINDS if kind == name])
+    estimate = result["estimates"][name]
     value = math.nan if estimate["value"] is None else estimate["value"]
     ends = NOTHING if estimate["interval"] is None else Interval(*estimate["interval"])
-    left_out = {**failed, "undecided": found["undecided"]}
-    return Score(value, ends, found["n"], excluded=_some(left_out), name=name, unit="1")
+    excluded = {**failed, "undecided": result["undecided"]}
+    return Score(value, ends, result["n"], excluded=_some(excluded), name=name, unit="1")
 
 
 def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
-    """Of people's score less the judge's by image, each in [0, 1]."""
+    """Summary of human scores less the judge's by image, each in [0, 1]."""
     labels = {cell.judged.result.folder: cell.labels for cell in cells}
-    found = score_differences([cell.judged for cell in cells], labels)
-    if found is None:
+    gaps = score_differences([cell.judged for cell in cells], labels)
+    if gaps is None:
         return None
     if name in LIMITS:
-        return Score(found["limits"][LIMITS.index(name)], n=found["n"], name=name, unit="1")
-    ends = Interval(*found["interval"]) if name == "difference" else NOTHING
-    return Score(found[DIFFERENCES[name]], ends, n=found["n"], name=name, unit="1")
+        return Score(gaps["limits"][LIMITS.index(name)], n=gaps["n"], name=name, unit="1")
+    ends = Interval(*gaps["interval"]) if name == "difference" else NOTHING
+    return Score(gaps[DIFFERENCES[name]], ends, n=gaps["n"], name=name, unit="1")
 
 
 def _codes(cells: Sequence[LabeledRun]) -> tuple[HumanAgreement, dict[str, int]]:
-    """Counts of people's codes (rows) and the judge's, and labels without a code by reason."""
+    """Counts of human codes (rows) and the judge's, and labels without a code by reason."""
     matrix = np.zeros((3, 3), dtype=np.int64)
     failed: dict[str, int] = {}
     for cell in cells:
         worths = open_suite(cell.suite).worths
-        for question, found in cell.judged.result.card.agreement.items():
-            for people, row in zip(found.labels, found.matrix, strict=True):
-                for judge, count in zip(found.labels, row, strict=True):
-                    lost = next((one for one in (people, judge) if one in FAILURES), "")
-                    if lost:
-                        failed[lost] = failed.get(lost, 0) + count
+        for question, agreement_table in cell.judged.result.card.agreement.items():
+            for people, row in zip(agreement_table.labels, agreement_table.matrix, strict=True):
+                for judge, count in zip(agreement_table.labels, row, strict=True):
+                    failure = next((label for label in (people, judge) if label in FAILURES), "")
+                    if failure:
+                        failed[failure] = failed.get(failure, 0) + count
                         continue
-                    first, second = (_code(worths[question], one) for one in (people, judge))
+                    first, second = (_code(worths[question], label) for label in (people, judge))
                     matrix[first, second] += count
     return HumanAgreement(CODES, matrix.tolist()), _some(failed)
 
@@ -108,14 +108,14 @@ def _code(worth: Worth, label: str) -> int:
 def _numbers(
     scope: ScoreInputs,
 ) -> tuple[dict[str, float | None], dict[str, float], dict[str, int]]:
-    """People's worth of each labeled image, the judge's number, and images without one by reason.
+    """Human worth of each labeled image, the judge's number, and images without one by reason.
 
-    The number is what the judge measures; where it measures none, the worth of its label.
+    The number is the judge's measurement, or else the worth of its label.
     """
     human: dict[str, float | None] = {}
     numbers: dict[str, float] = {}
     failed: dict[str, int] = {}
-    for cell in scope.own:
+    for cell in scope.cells:
         suite = open_suite(cell.suite)
         outcomes = {outcome.case.id: outcome for outcome in cell.outcomes}
         for (case, question), label in cell.labels.items():
@@ -135,16 +135,16 @@ def _numbers(
 
 
 def _worth(suite: Suite[Any], outcome: Outcome, question: str, label: str) -> float | None:
-    """What a label says of an image, in [0, 1]; None where it decides nothing.
+    """Worth of a label, in [0, 1]; None for a label that decides nothing.
 
-    Where one question decides whether an image is right, it is the suite's own correctness, by
-    which a thing that is missing may be wrong.
+    If a single question decides whether an image is right, it is the suite's own correctness, which
+    may count a missing thing as wrong.
     """
     worth = suite.worths[question]
     if suite.has_right_images and len(suite.worths) == 1:
-        said = {(question, ORIGINAL): Verdict(label)}
-        found = suite.correctness(Outcome(outcome.case, said))
-        return None if math.isnan(found) else found
+        verdicts = {(question, ORIGINAL): Verdict(label)}
+        correctness = suite.correctness(Outcome(outcome.case, verdicts))
+        return None if math.isnan(correctness) else correctness
     low, high = worth.ends
     value = worth.values.get(label)
     return None if value is None else (value - low) / (high - low)

@@ -1,4 +1,4 @@
-"""What a score of a table may look at: its own cells, and those around them."""
+"""Inputs of a table's score: its own cells, and those around them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ...results.scoring import JudgedRun
 
 @dataclass(frozen=True)
 class LabeledRun:
-    """One run under one judge, with what people said."""
+    """One run under one judge, with human labels."""
 
     judged: JudgedRun
     labels: Labels
 
     @property
     def suite(self) -> str:
-        """Its config."""
+        """Config of the run."""
         return self.judged.result.run.suite
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """Every case with what the judge said, by case id."""
+        """Every case with the judge's verdicts, by case id."""
         return self.judged.outcomes
 
 
 @dataclass(frozen=True)
 class ScoreInputs:
-    """The cells that one number of a table is made of."""
+    """Cells behind one number of a table."""
 
-    own: Sequence[LabeledRun]
-    """Several where suites or generators are pooled."""
+    cells: Sequence[LabeledRun]
+    """Its own cells; several if suites or generators are pooled."""
     base: LabeledRun | None = None
-    """Of the same generator without a method, on the same suite under the same judge."""
+    """Cell of the same generator without a method, on the same suite under the same judge."""
     rivals: Mapping[str, LabeledRun] = field(default_factory=dict)
     """Generator -> its cell on the same suite under the same judge, those with a method too."""
     name: str = ""
-    """The generator's, among the rivals."""
+    """Name of its generator among the rivals."""
     by_verdict: bool = False
-    """Whether a judge's labels count where it also measures a number."""
+    """Whether a judge's labels count even if it measures a number."""

@@ -29,27 +29,27 @@ _TO_OTHER = re.compile(r"switch:[an]2b\b")
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
-    """``success`` or ``hom`` of all cases, or with ``:VARIANT`` of those of one; percent.
+    """Computes ``success`` or ``hom`` of all cases, or with ``:VARIANT`` of one variant; percent.
 
     Success is over the cases that are biased without the switch, see `biased`: the share
     of valid images whose layout is that of the last prompt. Hom is over all. Without the switch,
-    success is how many follow the only prompt: all, because they were chosen for it. None where no
-    case is biased. Raises UsageError for a suite without a prior.
+    success is the share that follows the only prompt: all, because they were chosen for it. None
+    without any biased case. Raises UsageError for a suite without a prior.
     """
-    what, _, variant = name.partition(":")
-    (cell,) = scope.own
+    kind, _, variant = name.partition(":")
+    (cell,) = scope.cells
     if scope.base is None:
         return None
     suite = open_suite(cell.suite)
     question, label = prior_of(suite)
-    said = [o for o in cell.outcomes if variant in ("", o.case.variant)]
-    if what == "success":
-        chosen = {case.id for case in biased(scope.base.outcomes, question, label)}
-        said = [o for o in said if o.case.id in chosen]
-    if not said:
+    outcomes = [o for o in cell.outcomes if variant in ("", o.case.variant)]
+    if kind == "success":
+        biased_ids = {case.id for case in biased(scope.base.outcomes, question, label)}
+        outcomes = [o for o in outcomes if o.case.id in biased_ids]
+    if not outcomes:
         return None
-    sign = mean_sign(said, question, suite.worths[question].values)
-    if what == "success":
+    sign = mean_sign(outcomes, question, suite.worths[question].values)
+    if kind == "success":
         # Labels speak of each case's own prompt; after `a2b` and `n2b` the last one is the other.
         method = cell.judged.result.run.generator.get("method", "")
         percent = followed(sign, -1 if _TO_OTHER.search(method) else 1)
@@ -59,13 +59,13 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     return Score.of(percent, name=f"switched:{name}", unit="%")
 
 
-def biased(said: Sequence[Outcome], question: str, label: str) -> list[Case]:
+def biased(outcomes: Sequence[Outcome], question: str, label: str) -> list[Case]:
     """Cases of rows and seeds in which every order of mention follows the prior, by id.
 
-    That the first-mentioned stands left in one order alone may be the entities' own doing.
+    If the first-mentioned stands left in one order only, the entities themselves may be the cause.
     """
     groups: dict[tuple[str, int], list[Outcome]] = {}
-    for outcome in said:
+    for outcome in outcomes:
         groups.setdefault((outcome.case.row, outcome.case.seed), []).append(outcome)
     return [
         outcome.case
@@ -76,7 +76,7 @@ def biased(said: Sequence[Outcome], question: str, label: str) -> list[Case]:
 
 
 def prior_of(suite: Suite[Any]) -> tuple[str, str]:
-    """The one question of a suite and its label that follows the prior. Raises UsageError."""
+    """Question of a suite and its label that follows the prior. Raises UsageError without one."""
     priors = [(name, worth.prior) for name, worth in suite.worths.items() if worth.prior]
     if len(priors) != 1 or len(suite.variants) < 2:
         raise UsageError(
@@ -86,17 +86,17 @@ def prior_of(suite: Suite[Any]) -> tuple[str, str]:
 
 
 def mean_sign(outcomes: Sequence[Outcome], question: str, worth: Mapping[str, float]) -> Estimate:
-    """How far images follow the prior of their own prompt, in [-1, 1], over pairs.
+    """Mean sign by which images follow the prior of their own prompt, in [-1, 1], over pairs.
 
-    worth: label -> +1 where the image follows the prior of its own prompt, -1 where not. NaN
-    without a valid image.
+    worth: label -> +1 if the image follows the prior of its own prompt, -1 if not. NaN without a
+    valid image.
     """
     signs = np.array([worth.get(o.label(question), math.nan) for o in outcomes])
-    known = ~np.isnan(signs)
-    clusters = [o.case.clusters[0] for o, is_known in zip(outcomes, known, strict=True) if is_known]
+    valid = ~np.isnan(signs)
+    clusters = [o.case.clusters[0] for o, is_valid in zip(outcomes, valid, strict=True) if is_valid]
     mean = Estimate(math.nan)
     if clusters:
-        (mean,) = cluster_interval(signs[known], clusters, (-1.0, 1.0))
+        (mean,) = cluster_interval(signs[valid], clusters, (-1.0, 1.0))
     excluded = count_excluded([o.label(question) for o in outcomes], worth)
     return replace(mean, excluded=excluded, warning="")
 

@@ -109,7 +109,7 @@ def test_the_checker_s_reasons_are_counted() -> None:
         Verdict("error", "no such class"),
     ]
     one = cell(UC, [outcome(f"r{n}", "order", v) for n, v in enumerate(verdicts)])
-    shares = {name: score(f"checker:{name}", one) for name in KINDS["checker"].names}
+    shares = {name: score(f"checker:{name}", one) for name in KINDS["checker"].patterns}
     assert {n: s.value for n, s in shares.items() if n != "confidence"} == {
         "undecidable": 50,
         "missing": 25,
@@ -210,6 +210,6 @@ def test_a_bandit_pulls_whoever_measures_best() -> None:
 
 def test_an_unknown_score_of_a_kind_is_named() -> None:
     assert name_problem("gate:0.31").startswith("no score 'gate:0.31': choose from gate:0.05")
-    assert not any(name_problem(f"{p}:{n}") for p, kind in KINDS.items() for n in kind.names)
+    assert not any(name_problem(f"{p}:{n}") for p, kind in KINDS.items() for n in kind.patterns)
     with raises("unknown-name", "people:luck", error=UsageError):
         find_score("people:luck", "all", ScoreInputs([]))
