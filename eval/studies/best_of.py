@@ -1,4 +1,4 @@
-"""`best-of-curve`: what N seeds gain, by who chose among them and by a judge who did not.
+"""`best-of-curve`: gain of N seeds, by the judge that chose among them and by independent ones.
 
 The candidates of one run of ``best-of:N`` are enough: the first 2, 4, 8 ... of each case are what a
 smaller N would have made. The selecting judge's own score of its choices is too good (the winner's
@@ -37,16 +37,16 @@ PLOT = "best_of.html"
 
 @dataclass(frozen=True)
 class BestOfN:
-    """Scores of the best of the first so many candidates."""
+    """Scores of the best of the first N candidates of each case."""
 
     candidates: int
-    """Of each case, from which one is chosen."""
+    """N, candidates per case from which the best is chosen."""
     chosen: Estimate
-    """Mean score by the chooser, in its own unit, over cases with a scored candidate; without an
-    interval where its scores have no ends."""
-    others: Mapping[str, Estimate]
-    """Judge -> mean of the same images by a judge who did not choose, in [0, 1]; images that it
-    could not tell are excluded as `unjudged`."""
+    """Mean score by the choosing judge, in its own unit, over cases with a scored candidate;
+    without an interval if its scores are unbounded."""
+    independent: Mapping[str, Estimate]
+    """Judge -> mean of the same images by a judge that did not choose, in [0, 1]; images without a
+    verdict are excluded as `unjudged`."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -55,10 +55,12 @@ class BestOfN:
                 "n": self.candidates,
                 "chosen": self.chosen.value,
                 "chosen_interval": self.chosen.interval,
-                "others": {name: mean.value for name, mean in self.others.items()},
-                "other_intervals": {name: mean.interval for name, mean in self.others.items()},
+                "others": {name: mean.value for name, mean in self.independent.items()},
+                "other_intervals": {name: mean.interval for name, mean in self.independent.items()},
                 "cases": self.chosen.n,
-                "unjudged": {name: mean.excluded["unjudged"] for name, mean in self.others.items()},
+                "unjudged": {
+                    name: mean.excluded["unjudged"] for name, mean in self.independent.items()
+                },
             }
         )
         return plain
@@ -69,11 +71,11 @@ def best_of_curve(
     judges: Sequence[str],
     cost: Cost | None = None,
     progress: Progress = silent,
-    found: Rows | None = None,
+    rows: Rows | None = None,
 ) -> dict[str, Any]:
-    """Scores over N of a run of ``best-of:``; written into the run as JSON and as a plot.
+    """Computes scores over N of a run of ``best-of:`` and writes them there as JSON and as a plot.
 
-    judges: specs of judges who did not choose; they see every image that some N chooses, once.
+    judges: specs of judges that did not choose; they see every image that some N chooses, once.
     Raises RunFailed for a run without candidates, BudgetError where a cap ends it.
     """
     candidates = read_candidates(root)
@@ -83,9 +85,9 @@ def best_of_curve(
             code="nothing-to-do",
         )
     plan = (cost or Cost()).plan(root)
-    opened = [as_judge(judge, plan) for judge in judges]
-    names = [describe(judge.identity()) for judge in opened]
-    with Evaluation.open(root, found=found) as evaluation:
+    opened_judges = [as_judge(judge, plan) for judge in judges]
+    judge_names = [describe(judge.identity()) for judge in opened_judges]
+    with Evaluation.open(root, found=rows) as evaluation:
         count_images(plan, evaluation.run)
         chosen = _chosen(candidates, {case.id: case for case in evaluation.cases})
         rated: dict[tuple[str, str], float] = {}
@@ -95,10 +97,10 @@ def best_of_curve(
         for number, (_, (case, candidate)) in enumerate(work):
             progress("chosen", number, len(work))
             image = _open(root, candidate)
-            for name, judge in zip(names, opened, strict=True):
+            for name, judge in zip(judge_names, opened_judges, strict=True):
                 rated[name, candidate.sha256] = evaluation.grade(case, image, judge)
         progress("chosen", len(work), len(work))
-    curve = [_best_of(n, row, names, rated) for n, row in chosen.items()]
+    curve = [_best_of(n, row, judge_names, rated) for n, row in chosen.items()]
     result = {
         "run": str(root),
         "generator": dict(evaluation.run.header.generator),
@@ -106,7 +108,7 @@ def best_of_curve(
     }
     write_json(root / RESULT, result)
     title = "Score of the best of N seeds"
-    write_whole(root / PLOT, figure_page({"by N": _plot(curve, names, title)}, title))
+    write_whole(root / PLOT, figure_page({"by N": _plot(curve, judge_names, title)}, title))
     return result
 
 
@@ -120,51 +122,54 @@ def _open(root: Path, candidate: Candidate) -> Image.Image:
 def _chosen(
     candidates: Sequence[Candidate], cases: Mapping[str, Case]
 ) -> dict[int, list[tuple[Case, Candidate]]]:
-    """For N = 1, 2, 4, ... and all: the best of each case's first N candidates."""
+    """N = 1, 2, 4, ... and all -> the best of each case's first N candidates."""
     of_case: dict[str, list[Candidate]] = {}
     for candidate in {(c.case, c.number): c for c in candidates}.values():
         of_case.setdefault(candidate.case, []).append(candidate)
     most = max(c.number for c in candidates) + 1
     sizes = sorted({*(2**k for k in range(most.bit_length()) if 2**k <= most), most})
-    found = {}
+    choices = {}
     for n in sizes:
         best = {
             name: best_of(sorted((c for c in row if c.number < n), key=lambda c: c.number))
             for name, row in sorted(of_case.items())
         }
-        found[n] = [(cases[name], one) for name, one in best.items() if one is not None]
-    return found
+        choices[n] = [
+            (cases[name], candidate) for name, candidate in best.items() if candidate is not None
+        ]
+    return choices
 
 
 def _best_of(
     n: int,
     row: Sequence[tuple[Case, Candidate]],
-    names: Sequence[str],
+    judge_names: Sequence[str],
     rated: Mapping[tuple[str, str], float],
 ) -> BestOfN:
     clusters = [case.clusters[0] for case, _ in row]
-    own = np.array([candidate.score for _, candidate in row])
-    chosen = Estimate(float(own.mean()) if len(own) else math.nan, n=len(row))
-    if len(own) and ((own >= 0) & (own <= 1)).all():
-        chosen = replace(chosen, interval=_mean(own, clusters).interval)
-    others = {
-        name: _mean(np.array([rated[name, c.sha256] for _, c in row]), clusters) for name in names
+    chooser_scores = np.array([candidate.score for _, candidate in row])
+    chosen = Estimate(float(chooser_scores.mean()) if len(chooser_scores) else math.nan, n=len(row))
+    if len(chooser_scores) and ((chooser_scores >= 0) & (chooser_scores <= 1)).all():
+        chosen = replace(chosen, interval=_mean(chooser_scores, clusters).interval)
+    independent = {
+        name: _mean(np.array([rated[name, c.sha256] for _, c in row]), clusters)
+        for name in judge_names
     }
-    return BestOfN(n, chosen, others)
+    return BestOfN(n, chosen, independent)
 
 
 def _mean(values: Array, clusters: Sequence[str]) -> Estimate:
     """The mean of values in [0, 1], shape (n,); NaN is excluded as `unjudged`."""
-    known = ~np.isnan(values)
+    judged = ~np.isnan(values)
     mean = Estimate(math.nan)
-    if known.any():
-        members = [name for name, is_known in zip(clusters, known, strict=True) if is_known]
-        (mean,) = cluster_interval(values[known], members, (0.0, 1.0))
-    return replace(mean, excluded={"unjudged": int((~known).sum())})
+    if judged.any():
+        members = [name for name, is_judged in zip(clusters, judged, strict=True) if is_judged]
+        (mean,) = cluster_interval(values[judged], members, (0.0, 1.0))
+    return replace(mean, excluded={"unjudged": int((~judged).sum())})
 
 
-def _plot(curve: Sequence[BestOfN], names: Sequence[str], title: str) -> Any:
+def _plot(curve: Sequence[BestOfN], judge_names: Sequence[str], title: str) -> Any:
     series = {"who chose it": [CurvePoint(p.candidates, p.chosen) for p in curve]}
-    for name in names:
-        series[name] = [CurvePoint(p.candidates, p.others[name]) for p in curve]
+    for name in judge_names:
+        series[name] = [CurvePoint(p.candidates, p.independent[name]) for p in curve]
     return inline(curve_plot(series, "N", logarithmic=True), title)

@@ -45,21 +45,21 @@ from ..suites.gold import GoldSuite
 from ..workers.farm import IN_PROCESS, Scale
 
 FOLDER = "gold"
-"""Where a run or a study keeps what its judges said of gold images, unless told otherwise."""
+"""Default folder, in a run or a study, of its judges' verdicts on gold images."""
 
 
 class GoldImages(Generator):
-    """The images of the rows themselves."""
+    """Generator that returns the gold images of rows."""
 
-    def __init__(self, found: Rows) -> None:
-        self._rows = _by_id(found)
-        self._digest = found.digest
+    def __init__(self, rows: Rows) -> None:
+        self._rows = _by_id(rows)
+        self._digest = rows.digest
 
     def identity(self) -> dict[str, str]:
         return {"kind": "gold", "rows": self._digest}
 
     def generate(self, request: ImageRequest) -> Image.Image:
-        """Raises FileNotFoundError for a request of no row."""
+        """Raises FileNotFoundError for a request without a row of the config."""
         case = request.case
         if case is None or case.row not in self._rows:
             raise FileNotFoundError("gold images are those of the rows of their config")
@@ -77,16 +77,16 @@ class GoldImages(Generator):
 
 @dataclass(frozen=True)
 class CheckedJudges:
-    """What `judge-check` found on one config of gold images."""
+    """Results of `judge-check` on one config of gold images."""
 
     suite: GoldSuite[Any]
     """Suite of the images."""
     checks: Sequence[JudgeCheck]
-    """One a judge."""
+    """One check per judge."""
     judged: Sequence[JudgedRun]
     """Scores and cards of the same judges, in the same order."""
     done: Done
-    """What was asked, and what it cost."""
+    """Counts of questions and costs."""
 
     @property
     def cards(self) -> list[JudgeCard]:
@@ -129,20 +129,22 @@ def check_judges(
         )
     plan, checked = (cost or Cost()).plan(out), []
     for gold in chosen:
-        found = read_rows(data, gold.name, revision)
+        rows = read_rows(data, gold.name, revision)
         settings = RunSettings(
             suite=gold.name, data=data, out=out / gold.name, revision=revision, limit=limit
         )
-        asked = JudgeSettings(persona=persona, revision=revision)
-        done = evaluate_run(settings, GoldImages(found), judges, asked, plan, progress, found=found)
-        checked.append(_checked(gold, found, done))
+        judge_settings = JudgeSettings(persona=persona, revision=revision)
+        done = evaluate_run(
+            settings, GoldImages(rows), judges, judge_settings, plan, progress, found=rows
+        )
+        checked.append(_checked(gold, rows, done))
     return checked
 
 
 def gold_rows(
     data: str, suite: str, rows: Collection[str], revision: str | None = None
 ) -> Rows | None:
-    """The gold images of some rows of a suite; None where the release holds none of them.
+    """Reads the gold images of some rows of a suite; None if the release has none of them.
 
     Raises ReleaseError for a release that can't be read.
     """
@@ -150,11 +152,13 @@ def gold_rows(
     repo, _, tag = data.partition("@")
     if gold is None or not has_config(repo, gold.name, revision or tag or None):
         return None
-    found = read_rows(data, gold.name, revision)
-    known = set(rows)
-    wanted = [row for row in _by_id(found).values() if not known.isdisjoint(gold.sources(row))]
-    if len(wanted) == len(found.rows):
-        return found
+    gold_images = read_rows(data, gold.name, revision)
+    row_ids = set(rows)
+    wanted = [
+        row for row in _by_id(gold_images).values() if not row_ids.isdisjoint(gold.sources(row))
+    ]
+    if len(wanted) == len(gold_images.rows):
+        return gold_images
     return Rows.of(wanted) if wanted else None
 
 
@@ -162,12 +166,12 @@ def gold_rows(
 class CheckFirst:
     """Checks judges on gold images before they judge a run; a `BeforeAsking`.
 
-    What it finds is written into the run, where `score` reads it. A judge that answers from a file
-    of people's labels is not checked.
+    The results are written into the run, where `score` reads them. A judge that answers from a file
+    of human labels is not checked.
     """
 
     folder: Path
-    """Of the runs on gold images, which several runs may share; also one of `judge-check`."""
+    """Folder of the runs on gold images; several runs may share it, also with `judge-check`."""
     specs: Sequence[Judge | str]
     """The judges in the order in which they judge, as workers open them."""
     settings: JudgeSettings
@@ -176,77 +180,78 @@ class CheckFirst:
     scale: Scale = IN_PROCESS
     """The processes that judge; shards wait until one of them has checked."""
     rows: Collection[str] | None = None
-    """Rows whose gold images are asked about; those of the run where None."""
+    """Rows whose gold images are judged; those of the run where None."""
 
     def __call__(self, evaluation: Evaluation, judges: Sequence[Judge], plan: CallPlan) -> None:
         """Raises whatever judging does, and RunError for a folder of other gold images."""
         suite, header = evaluation.suite, evaluation.run.header
-        asked = self.settings
-        gold = open_gold(suite.name, asked.persona)
+        settings = self.settings
+        gold = open_gold(suite.name, settings.persona)
         if gold is None:
             return
         folder = self.folder / gold.name
         versions = prompt_versions(suite)
         with Lock(folder.with_name(f"{folder.name}.lock"), str(folder), wait=True):
-            left = [
+            unchecked = [
                 (judge, spec)
                 for judge, spec in zip(judges, self.specs, strict=True)
                 if judge.identity()["kind"] != "human"
                 and not find_check(
                     folder,
                     comparable_of(
-                        judging_identity(judge.identity(), asked.persona, asked.frames), versions
+                        judging_identity(judge.identity(), settings.persona, settings.frames),
+                        versions,
                     ),
                 )
             ]
-            if left:
+            if unchecked:
                 rows = evaluation.rows.keys() if self.rows is None else self.rows
-                found = gold_rows(header.data, suite.name, rows, asked.revision)
-                if found is None:
+                gold_images = gold_rows(header.data, suite.name, rows, settings.revision)
+                if gold_images is None:
                     return
-                self._check(gold, found, header.data, left, plan)
+                self._check(gold, gold_images, header.data, unchecked, plan)
             if (folder / CHECK).exists():
                 write_checks(evaluation.run.root, read_checks(folder))
 
     def _check(
         self,
         gold: GoldSuite[Any],
-        found: Rows,
+        rows: Rows,
         data: str,
         judges: Sequence[tuple[Judge, Judge | str]],
         plan: CallPlan,
     ) -> None:
         folder = self.folder / gold.name
         settings = RunSettings(suite=gold.name, data=data, out=folder)
-        generate(settings, GoldImages(found), plan, self._progress, found)
+        generate(settings, GoldImages(rows), plan, self._progress, rows)
         done = judge_run(
             folder,
             [judge for judge, _ in judges],
             replace(self.settings, controls=()),
             plan,
             self._progress,
-            found=found,
+            found=rows,
             scale=replace(self.scale, shard=None),
             specs=[spec for _, spec in judges],
         )
-        _checked(gold, found, done)
+        _checked(gold, rows, done)
 
     def _progress(self, stage: str, done: int, total: int) -> None:
         self.progress(f"judge check, {stage}", done, total)
 
 
-def _by_id(found: Rows) -> dict[str, GoldRow]:
-    return {row.id: row for row in found.rows if isinstance(row, GoldRow)}
+def _by_id(rows: Rows) -> dict[str, GoldRow]:
+    return {row.id: row for row in rows.rows if isinstance(row, GoldRow)}
 
 
-def _checked(gold: GoldSuite[Any], found: Rows, done: Done) -> CheckedJudges:
-    """Writes what a run on gold images says of its judges, beside its verdicts."""
+def _checked(gold: GoldSuite[Any], rows: Rows, done: Done) -> CheckedJudges:
+    """Scores the judges of a run on gold images, and writes the checks beside its verdicts."""
     judged = score_run(done.run.root, ScoreSettings())
-    rows = _by_id(found)
+    rows_by_id = _by_id(rows)
     checks = [
-        check_of(one.result.judge, one.result.card.comparable, one.outcomes, gold, rows)
-        for one in judged
+        check_of(run.result.judge, run.result.card.comparable, run.outcomes, gold, rows_by_id)
+        for run in judged
     ]
     write_checks(done.run.root, checks)
-    write_results([one.result for one in judged])
+    write_results([run.result for run in judged])
     return CheckedJudges(gold, checks, judged, done)

@@ -1,4 +1,4 @@
-"""Which generator is best, with as few images as it takes.
+"""Race of generators: finds the best one with as few images as it takes.
 
 `eliminate` compares all generators on the same items and drops one as soon as the evidence that
 another is better is beyond doubt: it may look after every item, and the best is dropped with
@@ -26,7 +26,7 @@ from ..geometry.boxes import Convention, check_convention
 from ..stats.sequential import Wealth, confidence_sequence
 
 ItemScorer = Callable[[str, str], float | None]
-"""From generator and item to a score in [0, 1], or None where there is no image or no verdict."""
+"""From generator and item to a score in [0, 1], or None without an image or a verdict."""
 Policy = Literal["eliminate", "ucb"]
 POLICIES = ("eliminate", "ucb")
 
@@ -40,7 +40,7 @@ class RaceSettings:
     """How to race."""
 
     policy: Policy = "eliminate"
-    """What decides who is drawn next."""
+    """Rule that decides which generator is drawn next."""
     alpha: float = 0.05
     """Probability with which the best may be dropped."""
     delta: float = 0.0
@@ -83,7 +83,7 @@ class Difference:
     first: str
     second: str
     mean: float | None
-    """In [-1, 1]; None where they share no item with a score."""
+    """In [-1, 1]; None if they share no item with a score."""
     interval: tuple[float, float] | None
     """All intervals of a race hold together, at all times, with probability 1 - alpha."""
     items: int
@@ -96,8 +96,8 @@ class RaceResult:
 
     policy: str
     leaders: tuple[str, ...]
-    """Who may still be the best: one where it is decided, several where the items ran out or the
-    rest is tied within delta."""
+    """Generators that may still be the best: a single one if it is decided, several if the items
+    ran out or the remaining ones are tied within delta."""
     ending: Literal["decided", "tied", "exhausted", "rounds"]
     means: dict[str, float | None]
     """Mean score of each generator over its own images."""
@@ -109,9 +109,9 @@ class RaceResult:
     dropped: tuple[Dropped, ...] = ()
     differences: tuple[Difference, ...] = ()
     pulls: dict[str, int] = field(default_factory=dict)
-    """Pulls of each generator, where the policy pulls."""
+    """Pulls of each generator; empty unless the policy pulls."""
     choices: tuple[str, ...] = ()
-    """Whom each pull after the first of everybody went to, in order."""
+    """Generator of each pull after everybody's first one, in order."""
     regret: tuple[float, ...] = ()
     """After each of these, how much lower the means of those pulled were than the best, summed
     (PSE, Fig. 6). The means are those at the end, because nobody knows the true ones."""
@@ -119,27 +119,27 @@ class RaceResult:
 
 @dataclass
 class _Table:
-    """Scores so far, each asked for once."""
+    """Scores so far, each computed once."""
 
-    names: Sequence[str]
+    generators: Sequence[str]
     score: ItemScorer
-    found: dict[tuple[str, str], float] = field(default_factory=dict)
+    scores: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def get(self, name: str, item: str) -> float:
-        """The score; NaN where there is none. Raises UsageError for one outside [0, 1]."""
+        """Returns the score; NaN without one. Raises UsageError for a score outside [0, 1]."""
         key = name, item
-        if key not in self.found:
+        if key not in self.scores:
             value = self.score(name, item)
             if value is not None and not 0 <= value <= 1:
                 raise UsageError(
                     f"{name}, item {item}: score {value} is not in [0, 1]", code="out-of-range"
                 )
-            self.found[key] = math.nan if value is None else float(value)
-        return self.found[key]
+            self.scores[key] = math.nan if value is None else float(value)
+        return self.scores[key]
 
 
 class _End(NamedTuple):
-    """What a policy found."""
+    """Result of a policy."""
 
     leaders: tuple[str, ...]
     ending: Any
@@ -151,7 +151,7 @@ class _End(NamedTuple):
 
 
 def race(
-    names: Sequence[str],
+    generators: Sequence[str],
     items: Sequence[str],
     score: ItemScorer,
     settings: RaceSettings | None = None,
@@ -162,22 +162,27 @@ def race(
     Raises UsageError for fewer than two generators, names that repeat, and scores outside [0, 1].
     """
     settings = settings or RaceSettings()
-    if len(names) < 2 or len(set(names)) < len(names):
+    if len(generators) < 2 or len(set(generators)) < len(generators):
         raise UsageError("a race needs two or more generators, each once", code="too-few-items")
     if not items or len(set(items)) < len(items):
         raise UsageError("a race needs items, each once", code="too-few-items")
-    table = _Table(names, score)
+    table = _Table(generators, score)
     run = _eliminate if settings.policy == "eliminate" else _ucb
     end = run(table, sorted(items), settings, progress)
-    own = {name: [v for (n, _), v in table.found.items() if n == name] for name in names}
-    scored = {name: [v for v in values if not math.isnan(v)] for name, values in own.items()}
+    values_by_generator = {
+        name: [v for (n, _), v in table.scores.items() if n == name] for name in generators
+    }
+    scored = {
+        name: [v for v in values if not math.isnan(v)]
+        for name, values in values_by_generator.items()
+    }
     return RaceResult(
         policy=settings.policy,
         means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
-        images={name: len(values) for name, values in own.items()},
-        missing={name: len(own[name]) - len(scored[name]) for name in names},
-        items=len({item for _, item in table.found}),
-        saved=len(names) * len(items) - len(table.found),
+        images={name: len(values) for name, values in values_by_generator.items()},
+        missing={name: len(values_by_generator[name]) - len(scored[name]) for name in generators},
+        items=len({item for _, item in table.scores}),
+        saved=len(generators) * len(items) - len(table.scores),
         **end._asdict() | {"pulls": dict(end.pulls)},
     )
 
@@ -189,25 +194,25 @@ def _eliminate(
 
     The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1).
     """
-    names, rng = table.names, random.Random(settings.seed)
+    generators, rng = table.generators, random.Random(settings.seed)
     order = rng.sample(items, len(items))
-    alive = list(range(len(names)))
-    wealth = Wealth((len(names), len(names)))
-    limit = math.log((len(names) - 1) / settings.alpha)
-    scores = np.full((len(order), len(names)), np.nan)
+    alive = list(range(len(generators)))
+    wealth = Wealth((len(generators), len(generators)))
+    limit = math.log((len(generators) - 1) / settings.alpha)
+    scores = np.full((len(order), len(generators)), np.nan)
     dropped: list[Dropped] = []
     ending, look = "exhausted", _FIRST_LOOK
     for number, item in enumerate(order):
         progress("items", number, len(order))
         for index in alive:
-            scores[number, index] = table.get(names[index], item)
+            scores[number, index] = table.get(generators[index], item)
         row = scores[number]
         wealth.add(row[:, None] - row[None, :])
         evidence = wealth.evidence
         for loser in list(alive):
             winner = max((i for i in alive if i != loser), key=lambda i: evidence[i, loser])
             if evidence[winner, loser] >= limit:
-                dropped.append(Dropped(names[loser], names[winner], number + 1))
+                dropped.append(Dropped(generators[loser], generators[winner], number + 1))
                 alive.remove(loser)
                 if len(alive) == 1:
                     break
@@ -216,45 +221,45 @@ def _eliminate(
             break
         if settings.delta and number + 1 >= look:
             look = look * 5 // 4
-            seen = scores[: number + 1]
-            rest = [
-                _difference(seen, names, pair, settings)
+            scored_items = scores[: number + 1]
+            open_differences = [
+                _difference(scored_items, generators, pair, settings)
                 for pair in itertools.combinations(alive, 2)
             ]
-            if all(_is_tied(one, settings.delta) for one in rest):
+            if all(_is_tied(difference, settings.delta) for difference in open_differences):
                 ending = "tied"
                 break
     progress("items", len(order), len(order))
-    seen = scores[~np.isnan(scores).all(axis=1)]
+    scored_items = scores[~np.isnan(scores).all(axis=1)]
     differences = [
-        _difference(seen, names, pair, settings)
-        for pair in itertools.combinations(range(len(names)), 2)
+        _difference(scored_items, generators, pair, settings)
+        for pair in itertools.combinations(range(len(generators)), 2)
     ]
-    leaders = [names[index] for index in alive]
+    leaders = [generators[index] for index in alive]
     return _End(tuple(leaders), ending, tuple(dropped), tuple(differences))
 
 
 def _difference(
     scores: NDArray[np.float64],
-    names: Sequence[str],
+    generators: Sequence[str],
     pair: tuple[int, int],
     settings: RaceSettings,
 ) -> Difference:
-    pairs = len(names) * (len(names) - 1) / 2
+    pairs = len(generators) * (len(generators) - 1) / 2
     difference = scores[:, pair[0]] - scores[:, pair[1]]
-    both = difference[~np.isnan(difference)]
-    found = confidence_sequence(both, 1 - settings.alpha / pairs)
+    shared = difference[~np.isnan(difference)]
+    interval = confidence_sequence(shared, 1 - settings.alpha / pairs)
     return Difference(
-        first=names[pair[0]],
-        second=names[pair[1]],
-        mean=float(both.mean()) if len(both) else None,
-        interval=(found.low, found.high) if len(both) else None,
-        items=len(both),
+        first=generators[pair[0]],
+        second=generators[pair[1]],
+        mean=float(shared.mean()) if len(shared) else None,
+        interval=(interval.low, interval.high) if len(shared) else None,
+        items=len(shared),
     )
 
 
-def _is_tied(found: Difference, delta: float) -> bool:
-    return found.interval is not None and max(map(abs, found.interval)) <= delta
+def _is_tied(difference: Difference, delta: float) -> bool:
+    return difference.interval is not None and max(map(abs, difference.interval)) <= delta
 
 
 def ucb_index(mean: float, pulls: int, clock: float, exploration: float = 2.0) -> float:
@@ -268,7 +273,7 @@ def _ucb(table: _Table, items: Sequence[str], settings: RaceSettings, progress: 
     No error guarantee: where means are close it is as good as a coin.
     """
     rng = random.Random(settings.seed)
-    pulls: dict[str, list[float]] = {name: [] for name in table.names}
+    pulls: dict[str, list[float]] = {name: [] for name in table.generators}
 
     def pull(name: str) -> None:
         drawn = [table.get(name, item) for item in rng.choices(items, k=PULL)]
@@ -282,33 +287,35 @@ def _ucb(table: _Table, items: Sequence[str], settings: RaceSettings, progress: 
         mean = sum(pulls[name]) / len(pulls[name])
         return ucb_index(mean, len(pulls[name]), clock, settings.exploration)
 
-    for name in table.names:
+    for name in table.generators:
         pull(name)
     choices: list[str] = []
-    start = PULL * len(table.names) if settings.convention == "authors" else len(table.names)
+    start = (
+        PULL * len(table.generators) if settings.convention == "authors" else len(table.generators)
+    )
     for number in range(settings.rounds):
         progress("pulls", number, settings.rounds)
         clock = start + 1 + number
-        shuffled = rng.sample(table.names, len(table.names))  # ties fall at random
+        shuffled = rng.sample(table.generators, len(table.generators))  # ties fall at random
         choices.append(max(shuffled, key=partial(index, clock=clock)))
         pull(choices[-1])
     progress("pulls", settings.rounds, settings.rounds)
-    means = {name: sum(found) / len(found) for name, found in pulls.items() if found}
+    means = {name: sum(values) / len(values) for name, values in pulls.items() if values}
     best = sorted(means, key=lambda name: -means[name])[:1]
-    counts = Counter([*table.names, *choices])
+    counts = Counter([*table.generators, *choices])
     return _End(
         tuple(best),
         "rounds",
-        pulls={name: counts[name] for name in table.names},
+        pulls={name: counts[name] for name in table.generators},
         choices=tuple(choices),
         regret=cumulative_regret(choices, means),
     )
 
 
 def cumulative_regret(choices: Sequence[str], means: Mapping[str, float]) -> tuple[float, ...]:
-    """After each choice, how much less all choices so far are worth than the best would have been.
+    """Regret after each choice: sum of the gaps between the best mean and those chosen so far.
 
-    A choice without a mean, of which nothing could be scored, adds nothing.
+    A choice without a mean, because none of its images could be scored, adds nothing.
 
     >>> cumulative_regret(["a", "b", "a"], {"a": 0.25, "b": 0.75})
     (0.5, 0.5, 1.0)

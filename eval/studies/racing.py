@@ -1,7 +1,7 @@
-"""`counterprior race`: where a race's scores come from: recorded ones, or a run of each generator.
+"""`counterprior race`: sources of a race's scores: recorded files, or a run of each generator.
 
 A live race is a loop around the engine: each generator has a run folder, and an image is made and
-judged when the race asks for it. What is there is never made again, so a stopped race goes on.
+judged when the race asks for it. Recorded images are never made again, so a stopped race goes on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .race import RaceSettings, course_figure, race
 HEADER = "race.json"
 RESULT = "result.json"
 FIGURE = "race.svg"
-"""Pulls and regret, where the policy pulls."""
+"""Figure of pulls and regret, if the policy pulls."""
 _LOCK = "race.lock"
 
 
@@ -53,15 +53,15 @@ class LiveSettings:
     """Rows to sample; None for all."""
     seeds: int = 1
     methods: tuple[str, ...] = ()
-    """What every generator is changed by, in this order, e.g. ``switch:a2b?at=3``."""
+    """Specs of methods around every generator, in this order, e.g. ``switch:a2b?at=3``."""
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made; the cap is over all generators and the judge together."""
     by: Literal["label", "number"] = "label"
-    """What an image scores: what its labels are worth, or what the judge measured, e.g. PSE."""
+    """Source of an image's score: the worth of its labels, or the judge's measurement, e.g. PSE."""
 
 
 class Recorded:
-    """Scores that were made before: files of rows with sample_id and a column of scores."""
+    """Recorded scores: files of rows with sample_id and a column of scores."""
 
     def __init__(self, specs: Iterable[str], metric: str) -> None:
         """specs are `NAME=FILE`. Raises RowError unless all files hold the metric."""
@@ -84,18 +84,18 @@ class Recorded:
         self.items = tuple(sorted(set().union(*self._scores.values())))
 
     def score(self, name: str, item: str) -> float | str:
-        """In [0, 1], or `missing`."""
+        """Returns a score in [0, 1], or `missing`."""
         return self._scores[name].get(item, "missing")
 
     def identity(self) -> dict[str, Any]:
-        """What is compared; a race goes on only with the same."""
+        """Identity of the competitors; a race continues only with an equal one."""
         return {"kind": "recorded", "metric": self.metric, "sha256": self._digests}
 
 
 class Live:
-    """A run of each generator, whose images are made and judged when they are asked for."""
+    """Runs of each generator, which make and judge an image when the race asks for it."""
 
-    def __init__(self, settings: LiveSettings, out: Path, found: Rows | None = None) -> None:
+    def __init__(self, settings: LiveSettings, out: Path, rows: Rows | None = None) -> None:
         """Raises UsageError for a bad spec and a suite that can't be raced, ReleaseError for bad
         data, InUseError where another process races here."""
         self._settings = settings
@@ -108,29 +108,32 @@ class Live:
         self._judge: Judge = as_judge(settings.judge, plan)
         self._open = ExitStack()
         self._runs: dict[str, tuple[Evaluation, Generator]] = {}
-        found = found or read_rows(settings.data, settings.suite)
-        self._digest = found.digest
-        names = tuple(map(without_password, settings.generators))
+        rows = rows or read_rows(settings.data, settings.suite)
+        self._digest = rows.digest
+        generator_names = tuple(map(without_password, settings.generators))
         with ExitStack() as opened:
             for number, spec in enumerate(settings.generators):
                 generator = apply_methods(as_generator(spec), settings.methods)
                 root = out / "runs" / str(number)
                 seeds, limit = settings.seeds, settings.limit
                 run = RunSettings(settings.suite, settings.data, root, seeds=seeds, limit=limit)
-                evaluation = Evaluation.start(run, generator.identity(), found)
+                evaluation = Evaluation.start(run, generator.identity(), rows)
                 opened.enter_context(evaluation)
                 evaluation.check_sources()
                 evaluation.check_generator(generator)
                 if isinstance(generator, Method):
                     generator.prepare(root, plan)
-                self._runs[names[number]] = evaluation, capped(generator, plan, evaluation.run)[0]
+                self._runs[generator_names[number]] = (
+                    evaluation,
+                    capped(generator, plan, evaluation.run)[0],
+                )
                 count_images(plan, evaluation.run)
             self._open = opened.pop_all()
         if isinstance(self._judge, Answering):
             self._judge.check()
         self.first_error = ""
         self._cases = {case.id: case for case in next(iter(self._runs.values()))[0].cases}
-        self.names = names
+        self.names = generator_names
         self.items = tuple(self._cases)
 
     def __enter__(self) -> Self:
@@ -140,26 +143,26 @@ class Live:
         self._open.close()
 
     def score(self, name: str, item: str) -> float | str:
-        """In [0, 1], or why there is none: a failure, or a label neither right nor wrong."""
+        """Returns a score in [0, 1], or the failure or undecided label instead of one."""
         evaluation, generator = self._runs[name]
         cases = [self._cases[item]]
         evaluation.make(generator, cases)
         log, tally = evaluation.ask(self._judge, cases=cases)
         self.first_error = self.first_error or tally.first_error
         (outcome,) = outcomes(evaluation.run, log, cases)
-        asked = list(outcome.case.weights or evaluation.suite.worths)
+        questions = list(outcome.case.weights or evaluation.suite.worths)
         if self._settings.by == "label":
             value = evaluation.suite.correctness(outcome)
         else:
-            value = _measured([outcome.verdict(question) for question in asked])
+            value = _measured([outcome.verdict(question) for question in questions])
         if not math.isnan(value):
             return value
-        labels = [outcome.label(question) for question in asked]
+        labels = [outcome.label(question) for question in questions]
         failed = [label for label in labels if label in FAILURES]
         return (failed or labels)[0]
 
     def identity(self) -> dict[str, Any]:
-        """What is compared; a race goes on only with the same."""
+        """Identity of the competitors; a race continues only with an equal one."""
         settings = {k: v for k, v in vars(self._settings).items() if k != "cost"}
         settings |= {"generators": self.names, "judge": without_password(self._settings.judge)}
         return {
@@ -171,9 +174,9 @@ class Live:
         }
 
 
-def _measured(said: Sequence[Verdict]) -> float:
-    """Mean of what was measured; NaN where a verdict failed or holds no number."""
-    numbers = [math.nan if one.number is None else one.number for one in said]
+def _measured(verdicts: Sequence[Verdict]) -> float:
+    """Mean of the measured numbers; NaN if a verdict failed or has no number."""
+    numbers = [math.nan if verdict.number is None else verdict.number for verdict in verdicts]
     return sum(numbers) / len(numbers)
 
 
@@ -207,8 +210,7 @@ def run_race(
 ) -> dict[str, Any]:
     """Races, or goes on with a race that was interrupted; writes and returns the result.
 
-    Raises UsageError where `out` holds a race of something else, RunFailed where no image at all
-    could be scored.
+    Raises UsageError if `out` holds another race, RunFailed if no image at all could be scored.
     """
     header = json.loads(json.dumps({"settings": asdict(settings), "source": source.identity()}))
     path = out / HEADER
@@ -218,11 +220,11 @@ def run_race(
     why: dict[str, Counter[str]] = {name: Counter() for name in source.names}
 
     def score(name: str, item: str) -> float | None:
-        found = source.score(name, item)
-        if isinstance(found, str):
-            why[name][found] += 1
+        score_or_failure = source.score(name, item)
+        if isinstance(score_or_failure, str):
+            why[name][score_or_failure] += 1
             return None
-        return found
+        return score_or_failure
 
     result = race(source.names, source.items, score, settings, progress)
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}

@@ -20,17 +20,17 @@ from ..suites.base import Headline
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What is planned for."""
+    """Difference to detect, and the error rates of the test."""
 
     difference: float | None = None
-    """Share in (0, 1] to be found; None for the one that is shown or assumed."""
+    """Share in (0, 1] to detect; None for the difference of the runs or rates."""
     alpha: float = ALPHA
     """Significance level, two-sided."""
     power: float = 0.8
-    """Chance to find the difference if it is there."""
+    """Probability to detect the difference if it exists."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what is no share."""
+        """Raises UsageError for a value out of range."""
         if self.difference is not None and not 0 < self.difference <= 1:
             raise UsageError(
                 f"difference {self.difference} must be above 0 and at most 1", code="out-of-range"
@@ -49,13 +49,13 @@ def plan(
     settings: PlanSettings,
     judges: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Items that it takes: judge -> plan of two judged runs of one suite, or one of two rates.
+    """Computes the items needed: judge -> plan from two judged runs of a suite, or one from rates.
 
     rates: shares of the items, in [0, 1], on which each is right; discordance: share on which just
-    one is. From runs it is for the suite's headline score: the standard error is that of the paired
+    one is. Runs are planned by the suite's headline score: the standard error is that of the paired
     bootstrap over clusters, so items that share a pair count for less, and it shrinks as the root
-    of the number of clusters. Raises UsageError unless it is exactly one of the two, for runs of
-    two suites, and for rates that are alike, outside [0, 1], or beyond the discordance; RunError
+    of the number of clusters. Raises UsageError unless either runs or rates are passed, for runs of
+    two suites, and for rates that are equal, outside [0, 1], or beyond the discordance; RunError
     for runs that can't be compared.
     """
     if len(runs) == 2 and not rates and discordance is None:
@@ -70,9 +70,9 @@ def plan(
 def _from_rates(
     first: float, second: float, discordance: float | None, settings: PlanSettings
 ) -> dict[str, Any]:
-    """Without a discordance, as if the two were right independently of each other.
+    """Plans from two rates; without a discordance, as if the two were right independently.
 
-    Two generators mostly fail on the same items, so that is cautious.
+    Generators mostly fail on the same items, so this is cautious.
     """
     if not (0 <= first <= 1 and 0 <= second <= 1) or first == second:
         raise UsageError(
@@ -110,26 +110,26 @@ def _between(
     headline: Headline, first: JudgedRun, second: JudgedRun, settings: PlanSettings
 ) -> dict[str, Any]:
     ours, theirs = headline.items(first.outcomes), headline.items(second.outcomes)
-    found = paired(ours, theirs, headline)
-    n = found.n
+    difference_estimate = paired(ours, theirs, headline)
+    n = difference_estimate.n
     clusters = len({ours[key].cluster for key in ours.keys() & theirs.keys()})
-    difference = settings.difference or abs(found.value)
+    difference = settings.difference or abs(difference_estimate.value)
     reach = normal_quantile(1 - settings.alpha) + normal_quantile(2 * settings.power - 1)
-    many = (reach * found.error / difference) ** 2 if difference else math.nan
+    many = (reach * difference_estimate.error / difference) ** 2 if difference else math.nan
     warnings = []
     if not n:
         warnings = ["the runs share no item with a value: nothing can be said"]
-    elif settings.difference is None and 0.0 in found.interval:
+    elif settings.difference is None and 0.0 in difference_estimate.interval:
         warnings = ["what the runs show may be chance: name the --difference that matters to you"]
     return {
         **asdict(settings),
         "difference": difference,
         "score": headline.score,
-        "shown": found.value,
-        "shown_95": list(found.interval),
+        "shown": difference_estimate.value,
+        "shown_95": list(difference_estimate.interval),
         "items_now": n,
         "clusters_now": clusters,
-        "detectable_now": reach * found.error,
+        "detectable_now": reach * difference_estimate.error,
         "items": _whole(n * many),
         "clusters": _whole(clusters * many),
         "warnings": warnings,

@@ -1,4 +1,4 @@
-"""Seed images by any generator: drawn, judged, and kept only where the judge affirms them.
+"""Seed images by any generator: drawn, judged, and kept only if the judge affirms them.
 
 Each try is a run like any other, of the scenes that have no image yet: every scene is drawn once,
 with a seed of its own, and a judge says which entity stands left, in the image and in its mirror
@@ -31,7 +31,7 @@ from ..judges import as_judge
 from ..methods.candidates import candidate_seed
 
 WHO = "seeds.json"
-"""Which generator and judge the tries of a folder are of."""
+"""File with the generator and judge of a folder's tries."""
 TRIES = 8
 """Images of a scene, at most."""
 CONTROLS = ("mirror",)
@@ -50,14 +50,14 @@ CONTRADICTED = "contradicted in the mirror image"
 
 @dataclass(frozen=True)
 class SeedScene:
-    """What a seed image must show; scenes with the same prompt share an image."""
+    """Content of a seed image; scenes with the same prompt share an image."""
 
     prompt: str
     """Text to draw, layout explicit."""
     left: Entity
-    """Who must stand left, with the look that the judge is told."""
+    """Entity that must stand left, with the look that the judge reads."""
     right: Entity
-    """Who must stand right."""
+    """Entity that must stand right."""
     pair_type: PairType
     """Kinds of the two."""
 
@@ -69,7 +69,7 @@ class SeedSettings:
     generator: str
     """Spec."""
     judge: str
-    """Spec of who affirms them."""
+    """Spec of the judge that affirms them."""
     out: Path
     """Folder of the tries, `try-1`, `try-2`, ..., and of all paid calls."""
     tries: int = TRIES
@@ -79,8 +79,8 @@ class SeedSettings:
 
 
 @dataclass(frozen=True)
-class SeedsFound:
-    """What came of all tries."""
+class SeedResults:
+    """Kept images and counts of all tries."""
 
     images: Mapping[str, bytes]
     """Prompt -> PNG of the kept image, RGB."""
@@ -94,47 +94,47 @@ class SeedsFound:
 
 def find_seeds(
     scenes: Sequence[SeedScene], settings: SeedSettings, progress: Progress = silent
-) -> SeedsFound:
-    """An image of every scene of which the judge affirms one within the tries.
+) -> SeedResults:
+    """Draws each scene until the judge affirms an image, or the tries are used up.
 
     Raises UsageError for a bad spec and a folder of another generator or judge, RunError for a
-    folder of other scenes, RunFailed where an image could not be made or judged, which is no
-    refusal: the next call tries it again.
+    folder of other scenes, RunFailed if an image could not be made or judged, which does not count
+    as a refusal: the next call tries it again.
     """
     generator = as_generator(settings.generator)
     plan = settings.cost.plan(settings.out)
     judge = as_judge(settings.judge, plan)
     check_answering([judge])
     _claim(settings.out, {"generator": generator.identity(), "judge": judge.identity()})
-    left = {scene.prompt: scene for scene in scenes}
+    open_scenes = {scene.prompt: scene for scene in scenes}
     images: dict[str, bytes] = {}
     refused: Counter[str] = Counter()
     drawn = 0
     for number in range(settings.tries):
-        if not left:
+        if not open_scenes:
             break
-        found = Rows.of([_row(scene, number) for scene in left.values()])
+        rows = Rows.of([_row(scene, number) for scene in open_scenes.values()])
         out = settings.out / f"try-{number + 1}"
-        run = RunSettings(found.rows[0].suite, "seed images", out, variants=("plain",))
-        generate(run, generator, plan, progress, found, spec=settings.generator)
+        run = RunSettings(rows.rows[0].suite, "seed images", out, variants=("plain",))
+        generate(run, generator, plan, progress, rows, spec=settings.generator)
         done = judge_run(
-            out, [judge], JudgeSettings(CONTROLS), plan, progress, found, specs=[settings.judge]
+            out, [judge], JudgeSettings(CONTROLS), plan, progress, rows, specs=[settings.judge]
         )
-        said = outcomes(done.run, done.judged[0][0])
-        _check_decided(out, said, done.run)
-        drawn += sum(outcome.image == "made" for outcome in said)
-        for outcome in said:
+        judged = outcomes(done.run, done.judged[0][0])
+        _check_decided(out, judged, done.run)
+        drawn += sum(outcome.image == "made" for outcome in judged)
+        for outcome in judged:
             if why := _refusal(outcome):
                 refused[why] += 1
             else:
                 image = done.run.images()[outcome.case.id]
                 images[outcome.case.prompt] = _png(done.run, image)
-                del left[outcome.case.prompt]
-    return SeedsFound(images, judge.identity(), drawn, dict(sorted(refused.items())))
+                del open_scenes[outcome.case.prompt]
+    return SeedResults(images, judge.identity(), drawn, dict(sorted(refused.items())))
 
 
 def _row(scene: SeedScene, number: int) -> T2IHomogenization:
-    """The scene as a row that asks which of its two stands left, with the seed of a try."""
+    """Builds a row that asks which entity of the scene stands left, with the seed of a try."""
     row = T2IHomogenization(
         pair_type=scene.pair_type,
         first=scene.left,
@@ -151,45 +151,45 @@ def _row(scene: SeedScene, number: int) -> T2IHomogenization:
 
 
 def _claim(out: Path, who: Mapping[str, Mapping[str, str]]) -> None:
-    """Raises UsageError where a folder holds tries of another generator or judge."""
+    """Raises UsageError for a folder with tries of another generator or judge."""
     path = out / WHO
     if not path.exists():
         write_json(path, who)
         return
-    known = json.loads(path.read_text("utf-8"))
+    recorded = json.loads(path.read_text("utf-8"))
     for role, identity in who.items():
-        if known.get(role) != dict(identity):
+        if recorded.get(role) != dict(identity):
             raise UsageError(
-                f"{out} holds seed images of another {role}, {describe(known.get(role) or {})}: "
+                f"{out} holds seed images of another {role}, {describe(recorded.get(role) or {})}: "
                 f"choose another --seeds-out",
                 code="another-run",
             )
 
 
-def _check_decided(out: Path, said: Sequence[Outcome], run: Run) -> None:
-    """Raises RunFailed where an image could not be made or judged."""
-    failed = [o for o in said if {o.image, *_labels(o)} & {"error", "missing"}]
+def _check_decided(out: Path, judged: Sequence[Outcome], run: Run) -> None:
+    """Raises RunFailed if an image could not be made or judged."""
+    failed = [o for o in judged if {o.image, *_labels(o)} & {"error", "missing"}]
     if not failed:
         return
     first = failed[0]
     cause = next((v.raw for v in first.verdicts.values() if v.label == "error"), "")
     cause = cause or run.images()[first.case.id].message or first.image
     raise RunFailed(
-        f"{out}: {len(failed)} of {len(said)} seed images could not be made or judged, the first "
+        f"{out}: {len(failed)} of {len(judged)} seed images could not be made or judged, the first "
         f"({first.case.prompt!r}) because of: {cause}; run the same command again to try these",
         code="all-failed",
     )
 
 
 def _labels(outcome: Outcome) -> list[str]:
-    """What the judge says of the image, then of its mirror image; nothing where none was drawn."""
+    """Labels of the image and of its mirror image; empty if no image was drawn."""
     if outcome.image != "made":
         return []
     return [outcome.label("order", probe) for probe in probes_of(CONTROLS)]
 
 
 def _refusal(outcome: Outcome) -> str:
-    """Why an image is not kept; empty where it is."""
+    """Reason why an image is not kept; empty for a kept one."""
     if outcome.image != "made":
         return NOT_DRAWN
     label, mirrored = _labels(outcome)
@@ -199,7 +199,7 @@ def _refusal(outcome: Outcome) -> str:
 
 
 def _png(run: Run, image: CaseResult) -> bytes:
-    """The bytes that were judged where they are an RGB PNG, else the same pixels as one.
+    """Returns the judged bytes if they are an RGB PNG, else the same pixels as an RGB PNG.
 
     Raises UsageError for a clip, DataError for a file that is not the judged one any more.
     """
@@ -214,6 +214,6 @@ def _png(run: Run, image: CaseResult) -> bytes:
         raise DataError(
             f"{run.image_path(image)} {error}: run the same command again", code="unreadable-image"
         ) from None
-    with opened(BytesIO(data)) as found:
-        keep = found.format == "PNG" and found.mode == "RGB"
+    with opened(BytesIO(data)) as opened_image:
+        keep = opened_image.format == "PNG" and opened_image.mode == "RGB"
     return data if keep else encode_png(open_image(BytesIO(data)))

@@ -45,7 +45,7 @@ SMOOTHED = 50
 
 @dataclass(frozen=True)
 class TuneSettings:
-    """What is tuned."""
+    """Model, data and schedule of a tuning."""
 
     flips: Path
     """Folder of a flip set."""
@@ -55,7 +55,7 @@ class TuneSettings:
     """Folder of the weights; the same call goes on in it."""
     recipe: LoraRecipe = field(default_factory=LoraRecipe)
     judge: str = ""
-    """Spec; without one there is no validation curve."""
+    """Spec; no validation curve if empty."""
     validate_every: int = 1_000
     """Steps between validations."""
     checkpoint_every: int = 250
@@ -90,7 +90,7 @@ def tune(settings: TuneSettings, progress: Progress = silent) -> dict[str, Any]:
             ).enable_gradient_checkpointing()
         version = json.dumps([identity["model"], identity["revision"], pairs.digest])
         trainer = LoraTrainer(pipeline, pairs.train, recipe, settings.out, version)
-        found = {
+        header = {
             "model": identity,
             "flips": pairs.digest,
             "images": len(pairs.train),
@@ -98,7 +98,7 @@ def tune(settings: TuneSettings, progress: Progress = silent) -> dict[str, Any]:
             "recipe": asdict(recipe) | {"optimizer": trainer.optimizer},
         }
         if trainer.is_main:
-            write_json(settings.out / HEADER, found)
+            write_json(settings.out / HEADER, header)
 
         def after_step(step: int) -> None:
             due = step % settings.validate_every == 0 or step == recipe.steps
@@ -110,18 +110,18 @@ def tune(settings: TuneSettings, progress: Progress = silent) -> dict[str, Any]:
         curve = list({r["step"]: r for r in read_records(settings.out / VALIDATION)}.values())
         if trainer.is_main:
             write_whole(settings.out / PLOT, _page(settings.out, curve))
-    return {**found, "steps": trainer.step, "validation": curve}
+    return {**header, "steps": trainer.step, "validation": curve}
 
 
 def export(settings: TuneSettings) -> int:
-    """The images that would be trained on, as a folder for other trainers; how many there are."""
+    """Writes the training images as a folder for other trainers; returns their count."""
     recipe = settings.recipe
     pairs = read_flips(settings.flips, recipe.mirrored, recipe.held_out, recipe.seed)
     return export_imagefolder(pairs.train, settings.out)
 
 
 def _process() -> int:
-    """Which of several processes this is, as `torchrun` and `accelerate launch` number them."""
+    """Rank of this process, as `torchrun` and `accelerate launch` number them."""
     return int(os.environ.get("RANK", "0"))
 
 
@@ -136,7 +136,7 @@ def _spec(model: str) -> Spec:
 
 
 def _judge(settings: TuneSettings, pairs: FlipPairs) -> Judge | None:
-    """Who validates. Raises UsageError where nothing is held out for it."""
+    """Opens the validating judge; None without a spec. Raises UsageError without held-out pairs."""
     if not settings.judge:
         return None
     if not pairs.held_out:
@@ -161,28 +161,28 @@ def _validate(
     for number, image in enumerate(images):
         case = Case(image.pair, "caption", number, 0, image.text, (image.pair,))
         try:
-            made = draw(generator, ImageRequest(image.text, number, case=case)).convert("RGB")
+            drawn = draw(generator, ImageRequest(image.text, number, case=case)).convert("RGB")
         except ValueError:
             failed += 1
             continue
-        write_whole(out / "validation" / str(step) / f"{number}.png", encode_png(made))
-        asked = Alternative(
+        write_whole(out / "validation" / str(step) / f"{number}.png", encode_png(drawn))
+        alternative = Alternative(
             "order", Subject(image.first, image.first), Subject(image.second, image.second), LABELS
         )
-        questions.append(ask_which(asked, case, ORIGINAL, [made]))
+        questions.append(ask_which(alternative, case, ORIGINAL, [drawn]))
     labels = [verdict.label for _, verdict in judge.judge(questions)]
-    left, right = (labels.count(label) for label in LABELS)
-    n = left + right
-    low, high = (2 * end - 1 for end in wilson(left, n)) if n else (math.nan, math.nan)
+    left_count, right_count = (labels.count(label) for label in LABELS)
+    n = left_count + right_count
+    low, high = (2 * end - 1 for end in wilson(left_count, n)) if n else (math.nan, math.nan)
     interval = folded(Interval(low, high).scaled(100))
-    others = {name: labels.count(name) for name in sorted({*labels} - {*LABELS})}
+    excluded = {name: labels.count(name) for name in sorted({*labels} - {*LABELS})}
     record = {
         "step": step,
-        "hom": 100 * abs(left - right) / n if n else None,
+        "hom": 100 * abs(left_count - right_count) / n if n else None,
         "interval": without_nan(list(interval)),
-        "first_left": left,
-        "first_right": right,
-        "excluded": others | ({"error": failed} if failed else {}),
+        "first_left": left_count,
+        "first_right": right_count,
+        "excluded": excluded | ({"error": failed} if failed else {}),
     }
     with RecordLog(out / VALIDATION) as log:
         log.append(record)
@@ -191,10 +191,10 @@ def _validate(
 def _page(out: Path, curve: Sequence[dict[str, Any]]) -> str:
     newest = {record["step"]: record["loss"] for record in read_records(out / LOSSES)}
     steps = sorted(newest)
-    part = max(1, min(SMOOTHED, len(steps) // 20))
+    chunk = max(1, min(SMOOTHED, len(steps) // 20))
     losses = [
         CurvePoint(float(np.mean(s)), Estimate(float(np.mean([newest[step] for step in s]))))
-        for s in (steps[i : i + part] for i in range(0, len(steps), part))
+        for s in (steps[i : i + chunk] for i in range(0, len(steps), chunk))
     ]
     loss = curve_plot({"loss": losses}, "step")
     figures = {"Loss": inline(loss, "Loss while training")}

@@ -24,7 +24,7 @@ from counterprior.eval.studies.seeding import (
     CONTRADICTED,
     SeedScene,
     SeedSettings,
-    SeedsFound,
+    SeedResults,
     _refusal,
     find_seeds,
 )
@@ -43,13 +43,13 @@ def scene(left: str, right: str) -> SeedScene:
 SCENES = [scene(*names) for names in NAMES]
 
 
-def shown(found: SeedsFound) -> dict[str, tuple[str, ...]]:
+def shown(found: SeedResults) -> dict[str, tuple[str, ...]]:
     """Prompt -> who stands in the kept image from left to right, by what its PNG tells."""
     scenes = {p: Scene.of(Image.open(BytesIO(data))) for p, data in found.images.items()}
     return {prompt: () if one.faults else one.left_to_right() for prompt, one in scenes.items()}
 
 
-def intended(found: SeedsFound) -> dict[str, tuple[str, ...]]:
+def intended(found: SeedResults) -> dict[str, tuple[str, ...]]:
     return {s.prompt: (s.left.name, s.right.name) for s in SCENES if s.prompt in found.images}
 
 
