@@ -124,9 +124,7 @@ def check_judges(
         gold for gold in golds.values() if has_config(repo, gold.name, revision or tag or None)
     ]
     if not chosen:
-        raise ReleaseError(
-            f"{data}: holds no gold images: build it with all configs", code="no-gold"
-        )
+        raise ReleaseError(f"{data} has no gold images: build it with all configs", code="no-gold")
     plan, checked = (cost or Cost()).plan(out), []
     for gold in chosen:
         rows = read_rows(data, gold.name, revision)

@@ -125,7 +125,7 @@ def biased_cases(study: Study, cell: Cell) -> frozenset[str]:
         log = study.log_of(base, run) if run else None
         if run is None or log is None or not events.is_done(base, run, run.present()):
             raise RunError(
-                f"{base} is not done, so that nobody knows which cases are biased",
+                f"{base} is not done, so its biased cases are not known yet",
                 "run `counterprior study run` again when it is",
                 code="base-not-done",
             )

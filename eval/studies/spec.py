@@ -588,7 +588,7 @@ def _change(plain: dict[str, Any], change: str) -> None:
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
-            raise UsageError(f"--set {change!r}: {text!r} is no YAML", code="bad-yaml") from None
+            raise UsageError(f"--set {change!r}: {text!r} is not YAML", code="bad-yaml") from None
     held: Any = plain
     path = [section, name] if name else [section]
     if section == "suites":  # names of suites and settings have no dots
@@ -636,7 +636,7 @@ def _lines(text: str, source: str) -> Lines:
         mark = getattr(error, "problem_mark", None)
         place = f"{source}:{mark.line + 1}" if mark else source
         raise StudyError(
-            f"{place}: no YAML: {getattr(error, 'problem', None) or error}", code="bad-yaml"
+            f"{place}: not YAML: {getattr(error, 'problem', None) or error}", code="bad-yaml"
         ) from None
     lines: dict[tuple[Any, ...], int] = {}
     if root is not None:

@@ -22,9 +22,9 @@ from counterprior.eval.engine.costs import Cost
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.studies.seeding import (
     CONTRADICTED,
+    SeedResults,
     SeedScene,
     SeedSettings,
-    SeedResults,
     _refusal,
     find_seeds,
 )
