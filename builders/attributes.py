@@ -21,7 +21,7 @@ PLACE = "{}"
 REFERENCE = "glass-bridge"
 """Name of the counts that no rare attribute may exceed."""
 REFERENCE_WORDS = ("bridge", "glass")
-"""What is counted for it."""
+"""Concept and attribute counted under that name."""
 
 COUNTS, CAPTIONS = "cooccurrence.yaml", "captions.yaml"
 
@@ -34,7 +34,7 @@ class AttributePair(Struct):
     id: str
     """Slug; never changes."""
     concept: str
-    """What the attribute belongs to."""
+    """Thing that has the attribute."""
     rare: str
     """Attribute, place, partner or content that it rarely has."""
     common: str
@@ -42,13 +42,13 @@ class AttributePair(Struct):
     prompt: str
     """Sentence with ``{}`` for the attribute."""
     shows: str
-    """What the image must show, with ``{}`` for the attribute."""
+    """Assessment point: content that the image must show, with ``{}`` for the attribute."""
     rare_word: str = ""
-    """What is looked for in captions, where the rare attribute is a phrase."""
+    """Word to search captions for if the rare attribute is a phrase; empty: the attribute."""
     common_word: str = ""
     """The same for the common attribute."""
     review: tuple[str, ...] = ()
-    """Who else checked it: `reviewer-model`, `human`."""
+    """Reviewers besides the author: `reviewer-model`, `human`."""
 
     @property
     def words(self) -> dict[Rarity, tuple[str, str]]:
@@ -78,30 +78,30 @@ class Cooccurrence(Struct):
     concept: int
     """Captions that name the concept."""
     together: int
-    """Of those, captions with the attribute's word anywhere."""
+    """Captions among those with the attribute's word anywhere."""
     linked: int
-    """Of those, captions whose parse links both."""
+    """Captions among those whose parse links both."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What `cooccurrence.yaml` and `captions.yaml` say; empty where a bank has none."""
+    """Counts in captions (`cooccurrence.yaml`) and their sources (`captions.yaml`)."""
 
     counts: Mapping[str, Cooccurrence]
-    """By name."""
+    """Name of the count -> count; empty if the bank has none."""
     sources: tuple[CaptionSource, ...]
-    """Whose captions were counted."""
+    """Sources of the captions that were counted."""
 
     def sightings(self, name: str) -> Sightings:
-        """Counts of one name, zeros where it was not counted."""
-        found = self.counts.get(name)
-        if found is None:
+        """Returns the counts of one name, zeros if it was not counted."""
+        count = self.counts.get(name)
+        if count is None:
             return Sightings(captions=0, concept=0, together=0, linked=0, source="")
         return Sightings(
             captions=sum(source.captions for source in self.sources),
-            concept=found.concept,
-            together=found.together,
-            linked=found.linked,
+            concept=count.concept,
+            together=count.together,
+            linked=count.linked,
             source=", ".join(source.name for source in self.sources),
         )
 
@@ -122,7 +122,7 @@ def read_attributes(bank: Path) -> list[AttributePair]:
 
 
 def read_counts(bank: Path) -> Counted:
-    """What was counted in captions, checked. Raises BankError naming file and entry."""
+    """Reads and checks the counts in captions. Raises BankError naming file and entry."""
     path = bank / COUNTS
     counts = read_by_name(path, Cooccurrence, "name")
     sources = read_by_name(bank / CAPTIONS, CaptionSource, "name")
@@ -151,37 +151,37 @@ def write_counts(path: Path, counts: Iterable[Cooccurrence]) -> None:
 
 
 def count_anew(
-    seen: Mapping[str, tuple[int, int, int]],
+    counts_by_name: Mapping[str, tuple[int, int, int]],
     sources: tuple[CaptionSource, ...],
     out: Path | None = None,
 ) -> Counted:
-    """Counts in place of the bank's, written as a bank file where one is named.
+    """Builds counts that replace the bank's and, with `out`, writes them as a bank file.
 
-    seen: name -> captions with the concept, with both, with both linked.
+    counts_by_name: captions with the concept, with both, with both linked.
     """
-    counts = {
+    entries = {
         name: Cooccurrence(name=name, concept=concept, together=together, linked=linked)
-        for name, (concept, together, linked) in seen.items()
+        for name, (concept, together, linked) in counts_by_name.items()
     }
     if out is not None:
-        write_counts(out, counts.values())
-    return Counted(counts, sources)
+        write_counts(out, entries.values())
+    return Counted(entries, sources)
 
 
 def sought(pairs: list[AttributePair]) -> dict[str, tuple[str, str]]:
     """Concept and attribute to count, by name, the reference first."""
-    found = {REFERENCE: REFERENCE_WORDS}
+    words_by_name = {REFERENCE: REFERENCE_WORDS}
     for pair in pairs:
-        found |= {f"{pair.id}/{rarity}": words for rarity, words in pair.words.items()}
-    return found
+        words_by_name |= {f"{pair.id}/{rarity}": words for rarity, words in pair.words.items()}
+    return words_by_name
 
 
 def rarity_faults(pairs: list[AttributePair], counted: Counted) -> Iterator[tuple[str, str]]:
-    """What speaks against the rarity of pairs, as (id, message); nothing where none was counted."""
+    """Yields (id, message) for pairs that are not rare or not counted; none without counts."""
     if not counted.counts:
         return
-    names = set(sought(pairs))
-    for name in sorted(names - set(counted.counts)):
+    expected = set(sought(pairs))
+    for name in sorted(expected - set(counted.counts)):
         yield name, f"is not in {COUNTS}: count it (`counterprior author rarity`)"
     reference = counted.sightings(REFERENCE)
     for pair in pairs:

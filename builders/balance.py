@@ -57,21 +57,23 @@ def _regular_edges(
     """Greedy: the least used entity meets the least used, then least met partner; None if stuck."""
     sides = (list(first), list(first if second is None else second))
     degree = dict.fromkeys([*sides[0], *sides[1]], 0)
-    left = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
+    remaining = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
     met: dict[frozenset[str], int] = {}
     edges: list[NamePair] = []
     while len(edges) < count:
-        open_entities = [a for a in sides[0] if left[a]]
+        open_entities = [a for a in sides[0] if remaining[a]]
         if not open_entities:
             return None
         a = min(open_entities, key=lambda e: (degree[e], rng.random()))
-        b = min(left[a], key=lambda e: (degree[e], met.get(frozenset((a, e)), 0), rng.random()))
+        b = min(
+            remaining[a], key=lambda e: (degree[e], met.get(frozenset((a, e)), 0), rng.random())
+        )
         edges.append((a, b))
         met[frozenset((a, b))] = met.get(frozenset((a, b)), 0) + 1
         for x, y in ((a, b), (b, a)) if second is None else ((a, b),):
-            left[x][y] -= 1
-            if not left[x][y]:
-                del left[x][y]
+            remaining[x][y] -= 1
+            if not remaining[x][y]:
+                del remaining[x][y]
         degree[a] += 1
         degree[b] += 1
     for side in sides:

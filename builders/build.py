@@ -33,7 +33,7 @@ NO_IMAGES = "none"
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """What determines a build, and how it runs."""
+    """Inputs of a build, and how it runs."""
 
     configs: tuple[str, ...] = ()
     """Names of the configs to build; empty: all."""
@@ -62,13 +62,13 @@ class BuildError(RunFailed):
 
 
 def build(settings: BuildSettings, progress: Progress = silent) -> Build:
-    """Everything that the settings ask for, checked.
+    """Builds and checks every config that the settings name.
 
     Raises BankError for a bank file that can't be used, UsageError for an unknown config or
     generator, and BuildError if a row fails a check.
     """
-    names = settings.configs or tuple(SUITES)
-    if unknown := [name for name in names if name not in SUITES]:
+    config_names = settings.configs or tuple(SUITES)
+    if unknown := [name for name in config_names if name not in SUITES]:
         raise UsageError(
             f"no config {unknown[0]!r}: choose from {', '.join(SUITES)}", code="unknown-name"
         )
@@ -76,17 +76,17 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     banks = Banks.at(settings.bank)
     changes = read_changes(settings.bank)
     rows: dict[str, list[Row]] = {}
-    for number, name in enumerate(n for n in SUITES if n in names):
-        progress("items", number, len(names))
-        made = _sampled(name, banks, settings.seed)
-        if made:
-            rows[name] = made
+    for number, name in enumerate(n for n in SUITES if n in config_names):
+        progress("items", number, len(config_names))
+        config_rows = _sampled(name, banks, settings.seed)
+        if config_rows:
+            rows[name] = config_rows
         elif name in settings.configs or not SUITES[name].optional:
-            nothing = f"{settings.bank}: holds nothing for {name}"
+            nothing = f"{settings.bank}: has no entry for {name}"
             raise BankError(
                 f"{nothing}; fill it, or name the configs to build with --config", code="empty-bank"
             )
-    progress("items", len(names), len(names))
+    progress("items", len(config_names), len(config_names))
     identity, check = _draw(rows, settings, progress)
     problems = [
         f"{name}: {fault.row}: {fault.field}: {fault.message}"
@@ -94,9 +94,9 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         for fault in suite_faults(name, rows[name], banks)
     ]
     if problems:
-        more = f"\n... and {len(problems) - 20} more" if len(problems) > 20 else ""
+        omitted = f"\n... and {len(problems) - 20} more" if len(problems) > 20 else ""
         raise BuildError(
-            "rows fail their checks:\n" + "\n".join(problems[:20]) + more, code="failed-checks"
+            "rows fail their checks:\n" + "\n".join(problems[:20]) + omitted, code="failed-checks"
         )
     return Build(
         configs=tuple(_built(name, rows[name]) for name in rows),
@@ -130,8 +130,8 @@ def _check_seeds(settings: BuildSettings) -> None:
         return
     if checked is None:
         raise UsageError(
-            f"--seed-images {settings.seed_images}: only the renderer draws what it is told; add "
-            f"--seed-judge SPEC, who affirms what another generator draws",
+            f"--seed-images {settings.seed_images}: only the renderer is sure to draw the prompt; "
+            f"add --seed-judge SPEC to check the images of another generator",
             code="missing-option",
         )
     if not re.fullmatch(LICENSE, settings.seed_license):
@@ -166,26 +166,28 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
         rows=rows,
         planned=suite.rows or len(rows),
         breakdown=suite.breakdown,
-        **{**told_of(name, rows), "license": _config_license(suite.license, rows)},
+        **{**stated_facts(name, rows), "license": _config_license(suite.license, rows)},
     )
 
 
-def told_of(name: str, rows: list[Row]) -> dict[str, Any]:
-    """What a release says of a config, besides what it counts, as far as the bank decides it: all
-    of its rows, without seed images."""
+def stated_facts(name: str, rows: list[Row]) -> dict[str, Any]:
+    """Returns source, summary, composition and license of a config as its documents state them.
+
+    The license is left out for rows with seed images: it depends on the generator that drew them.
+    """
     suite = SUITES[name]
-    told = {"source": suite.source, "summary": suite.summary, "composition": suite.composition}
+    facts = {"source": suite.source, "summary": suite.summary, "composition": suite.composition}
     if any(isinstance(row, SeededRow) for row in rows):  # who drew the images decides
-        return told
-    return {**told, "license": _config_license(suite.license, rows)}
+        return facts
+    return {**facts, "license": _config_license(suite.license, rows)}
 
 
 def _config_license(usual: str | None, rows: list[Row]) -> str:
     """SPDX expression of the rows of a config; `usual` where each row has the suite's."""
-    made = [row for row in rows if isinstance(row, SeededRow) and row.seed_source != NO_IMAGES]
-    if usual and all(row.seed_source == RENDERER for row in made):
+    drawn = [row for row in rows if isinstance(row, SeededRow) and row.seed_source != NO_IMAGES]
+    if usual and all(row.seed_source == RENDERER for row in drawn):
         return usual
-    return " AND ".join(sorted({part for row in rows for part in row.license.split(" AND ")}))
+    return " AND ".join(sorted({term for row in rows for term in row.license.split(" AND ")}))
 
 
 def _draw(
@@ -193,10 +195,10 @@ def _draw(
 ) -> tuple[dict[str, str], SeedCheck | None]:
     """Adds the seed images in place; returns the identity of the generator that drew them, and how
     a judge chose them."""
-    names = [name for name in rows if isinstance(rows[name][0], SeededRow)]
-    if settings.seed_source == NO_IMAGES or not names:
+    seeded = [name for name in rows if isinstance(rows[name][0], SeededRow)]
+    if settings.seed_source == NO_IMAGES or not seeded:
         return {}, None
-    seeds = cast(list[SeededRow], [row for name in names for row in rows[name]])
+    seeds = cast(list[SeededRow], [row for name in seeded for row in rows[name]])
     check: SeedCheck | None = None
     if settings.checked_seeds is None:
         drawn, spec = _draw_unchecked(seeds, settings, progress), settings.seed_images
@@ -204,10 +206,10 @@ def _draw(
         drawn, check = checked_seeds(seeds, settings.checked_seeds, progress)
         spec = settings.checked_seeds.generator
     terms = _image_license(settings.seed_license)
-    left = iter(drawn)
-    for name in names:
-        made = islice(left, len(rows[name]))
-        rows[name] = [as_released(row, row.seed_source, terms) for row in made]
+    remaining = iter(drawn)
+    for name in seeded:
+        config_rows = islice(remaining, len(rows[name]))
+        rows[name] = [as_released(row, row.seed_source, terms) for row in config_rows]
     return open_generator(spec).identity(), check
 
 
@@ -230,43 +232,46 @@ def _draw_unchecked(
     return draw_seeds(rows, settings.seed_images, settings.jobs, advance)
 
 
-def suite_faults(name: str, rows: list[Any], banks: Banks, whole: bool = True) -> Iterator[Fault]:
-    """What is wrong with the rows of one config: ids, the suite's own checks, their number.
+def suite_faults(
+    name: str, rows: list[Any], banks: Banks, complete: bool = True
+) -> Iterator[Fault]:
+    """Yields the faults of one config: ids, the suite's own checks, the number of rows.
 
-    For a part of a config (`whole` is false) checks that need all rows are skipped.
+    For some of the rows alone (`complete` is false) checks that need all rows are skipped.
     """
-    seen: set[str] = set()
+    ids: set[str] = set()
     for row in rows:
-        if row.id in seen:
+        if row.id in ids:
             yield Fault(row.id, "id", "is used twice")
-        seen.add(row.id)
+        ids.add(row.id)
         if isinstance(row, SeededRow) and (row.seed_image is None) == (
             row.seed_source != NO_IMAGES
         ):
-            what = "no image" if row.seed_image is None else "an image"
-            yield Fault(row.id, "seed_source", f"is {row.seed_source!r}, and the row has {what}")
+            image = "no image" if row.seed_image is None else "an image"
+            yield Fault(row.id, "seed_source", f"is {row.seed_source!r}, and the row has {image}")
     suite = SUITES[name]
-    yield from (fault for fault in suite.faults(rows, banks) if fault.row or whole)
+    yield from (fault for fault in suite.faults(rows, banks) if fault.row or complete)
     if suite.rows is not None and len(rows) > suite.rows:
         yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
 
 
 def row_checks(bank: Path | None = None) -> Callable[[str, list[Row], bool], Iterator[Fault]]:
-    """The content rules for the rows of a released config, by the bank that it was built from.
+    """Returns the content checks for a released config, by the bank that it was built from.
 
-    For a part of a config (the last argument is false) checks that need all rows are skipped. A
+    For some of the rows alone (the last argument is false) checks that need all rows are skipped. A
     config that this package doesn't build has no rules.
     """
     banks = Banks.at(bank)
-    return lambda name, rows, whole: (
-        suite_faults(name, rows, banks, whole) if name in SUITES else iter(())
+    return lambda name, rows, complete: (
+        suite_faults(name, rows, banks, complete) if name in SUITES else iter(())
     )
 
 
 def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] | None]:
-    """What a bank gives for a config and a seed, without seed images.
+    """Returns a function (config, seed) -> rows built from a bank, without seed images.
 
-    None for a config that this package doesn't build, and for a sampled one whose seed is secret.
+    It returns None for a config that this package doesn't build, and for a sampled config whose
+    seed is secret.
     """
     banks = Banks.at(bank)
 
@@ -294,8 +299,8 @@ def as_released(row: Row, source: str, terms: str) -> Row:
     """
     if not isinstance(row, SeededRow) or source == NO_IMAGES:
         return row
-    own = SUITES[row.suite].license if source == RENDERER else terms
-    return described(row, source).model_copy(update={"license": own})
+    license_terms = SUITES[row.suite].license if source == RENDERER else terms
+    return described(row, source).model_copy(update={"license": license_terms})
 
 
 def read_reviews(bank: Path) -> tuple[ReviewRound, ...]:

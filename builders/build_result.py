@@ -13,16 +13,16 @@ from ..schema import Row, Struct
 from .bank import BankError, read_entries
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
-"""Of entries, rows or images; a forged manifest may hold any number."""
+"""Number of entries, rows or images; bounded because a forged manifest may hold any number."""
 
 
 class ReviewRound(Struct):
     """One round of review of bank content."""
 
     content: str
-    """What was read."""
+    """Bank content that was read."""
     by: Literal["author", "reviewer-model", "human"]
-    """Who read it: who wrote it, a second language model, or a person."""
+    """Reader: the author, a second language model, or a person."""
     read: Annotated[Count, Field(ge=1)]
     """Entries read."""
     mended: Count
@@ -54,7 +54,7 @@ class Erratum(Struct):
     entry: str
     """Id in the bank."""
     status: Literal["revised", "retired", "removed"]
-    """What was done."""
+    """Change to the entry."""
     reason: str
     """Why, one sentence."""
     row: str = ""
@@ -93,7 +93,7 @@ class Holdout(Struct):
 
 @dataclass(frozen=True)
 class Division:
-    """Which rows of a full build are held out."""
+    """Assignment of the rows of a full build to the public and the held-out side."""
 
     held: dict[str, frozenset[str]]
     """Ids by config."""

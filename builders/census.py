@@ -1,4 +1,4 @@
-"""What a bank amounts to: constrained pairs, how far they fill a release, and drawn worlds."""
+"""Census of a bank: constrained pairs, how far they fill a release, and drawn worlds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BankCensus:
     """The constrained pairs of a bank, and those that a release takes."""
 
     bank: dict[str, Census]
-    """By domain, and `all`."""
+    """Domain, or `all` -> counts."""
     release: dict[str, Census]
     """The same for the pairs of a release."""
     retired: int
@@ -90,11 +90,11 @@ class WorldsCensus:
     """The groups of altered worlds that have gold images, and what readers of these saw."""
 
     drawn: dict[str, int]
-    """By discipline, and `all`: released groups with gold images."""
+    """Discipline, or `all` -> released groups with gold images."""
     unreleased: list[str]
     """Groups with a drawing that a release has no room for."""
     looked_at: dict[str, list[Discrimination]]
-    """The same: how each question tells the worlds apart."""
+    """Discipline, or `all` -> how well each question tells the worlds apart."""
 
 
 def worlds_census(banks: Banks, progress: Progress = silent) -> WorldsCensus:
@@ -117,17 +117,17 @@ def worlds_census(banks: Banks, progress: Progress = silent) -> WorldsCensus:
 
 def bank_census(banks: Banks) -> BankCensus:
     """Counts of a bank, every entry of which is checked. Raises BankError for the first bad one."""
-    kept = {
+    active = {
         domain: [pair for pair in pairs if pair.status != "retired"]
         for domain, pairs in banks.pairs.items()
     }
-    released = select(kept, ROWS)
+    released = select(active, ROWS)
     rows = [pair for pairs in released.values() for pair in pairs]
     cited = {name for pair in rows for name in pair.standards}
     return BankCensus(
-        bank=_by_domain(kept, banks),
+        bank=_by_domain(active, banks),
         release=_by_domain(released, banks),
-        retired=sum(map(len, banks.pairs.values())) - sum(map(len, kept.values())),
+        retired=sum(map(len, banks.pairs.values())) - sum(map(len, active.values())),
         facts=len(banks.facts.facts),
         undrawn=dict(sorted(Counter(pair.undrawn for pair in rows if pair.undrawn).items())),
         registry=_citations(banks.standards.values()),

@@ -1,4 +1,4 @@
-"""Checks on the texts of rows that several suites share; each yields what is wrong."""
+"""Checks on the texts of rows that several suites share; each yields faults."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def entity_faults(row: Row, taxonomy: Taxonomy, *fields: str) -> Iterator[Fault]
     source = row.seed_source if isinstance(row, SeededRow) else ""
     for field in fields:
         entity: Entity = getattr(row, field)
-        known = taxonomy.entities.get(entity.name)
-        if known is None:
-            yield Fault(row.id, field, f"{entity.name!r} is no entity of the taxonomy")
-        elif as_drawn(known.row, source) != entity:
+        listed = taxonomy.entities.get(entity.name)
+        if listed is None:
+            yield Fault(row.id, field, f"{entity.name!r} is not an entity of the taxonomy")
+        elif as_drawn(listed.row, source) != entity:
             yield Fault(row.id, field, f"{entity.name!r} differs from the taxonomy")
 
 
@@ -60,36 +60,36 @@ def mention_faults(row: Row, field: str, *phrases: str) -> Iterator[Fault]:
     text: str = getattr(row, field)
     start = 0
     for phrase in phrases:
-        found = text.lower().find(phrase.lower(), start)
-        if found < 0:
+        position = text.lower().find(phrase.lower(), start)
+        if position < 0:
             yield Fault(row.id, field, f"does not mention {phrase!r} in its place: {text!r}")
             return
-        start = found + len(phrase)
+        start = position + len(phrase)
 
 
 def equal_fault(row: Row, field: str, expected: Any) -> Iterator[Fault]:
-    """The field is what the row's other fields make it."""
-    found = getattr(row, field)
-    if found != expected:
-        yield Fault(row.id, field, f"is {found!r}, its own row makes it {expected!r}")
+    """The field has the expected value."""
+    value = getattr(row, field)
+    if value != expected:
+        yield Fault(row.id, field, f"is {value!r}, expected {expected!r} from the rest of the row")
 
 
 def duplicate_faults(
     rows: Iterable[R], field: str, key: Callable[[R], Hashable]
 ) -> Iterator[Fault]:
-    """No two rows with the same key; give one that swapping the order of mention leaves alone."""
-    seen: dict[Hashable, str] = {}
+    """No two rows have the same key; choose one that does not depend on the order of mention."""
+    ids_by_key: dict[Hashable, str] = {}
     for row in rows:
         value = key(row)
-        if value in seen:
-            yield Fault(row.id, field, f"duplicates {seen[value]}: {getattr(row, field)!r}")
-        seen[value] = row.id
+        if value in ids_by_key:
+            yield Fault(row.id, field, f"duplicates {ids_by_key[value]}: {getattr(row, field)!r}")
+        ids_by_key[value] = row.id
 
 
 def count_faults(rows: Iterable[Row], field: str, counts: Mapping[Any, int]) -> Iterator[Fault]:
     """Exactly `counts[value]` rows have `value` in `field`."""
-    found = Counter(getattr(row, field) for row in rows)
-    for value in sorted({*counts, *found}):
-        if found[value] != counts.get(value, 0):
-            message = f"{value} has {found[value]} rows, must have {counts.get(value, 0)}"
+    actual = Counter(getattr(row, field) for row in rows)
+    for value in sorted({*counts, *actual}):
+        if actual[value] != counts.get(value, 0):
+            message = f"{value} has {actual[value]} rows, must have {counts.get(value, 0)}"
             yield Fault("", field, message)

@@ -35,27 +35,27 @@ def _ranks() -> dict[tuple[str, str], int]:
 def _letters() -> dict[int, str]:
     """The character that stands for each byte: itself where it prints, else one from 256 on."""
     printing = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = (byte for byte in range(256) if byte not in printing)
-    return {b: chr(b) for b in printing} | {b: chr(256 + i) for i, b in enumerate(others)}
+    nonprinting = (byte for byte in range(256) if byte not in printing)
+    return {b: chr(b) for b in printing} | {b: chr(256 + i) for i, b in enumerate(nonprinting)}
 
 
 @cache
 def _pieces(word: str) -> int:
     """Tokens of one word: its bytes, merged pair by pair, the earliest merge first."""
     ranks, letters = _ranks(), _letters()
-    parts = [letters[byte] for byte in word.encode()]
-    parts[-1] += "</w>"
-    while len(parts) > 1:
-        pairs = list(pairwise(parts))
+    pieces = [letters[byte] for byte in word.encode()]
+    pieces[-1] += "</w>"
+    while len(pieces) > 1:
+        pairs = list(pairwise(pieces))
         best = min(pairs, key=lambda pair: ranks.get(pair, len(ranks)))
         if best not in ranks:
             break
         merged: list[str] = []
-        for part in parts:
+        for piece in pieces:
             # A part that was just merged is longer than the first of the pair.
-            if merged and (merged[-1], part) == best:
-                merged[-1] += part
+            if merged and (merged[-1], piece) == best:
+                merged[-1] += piece
             else:
-                merged.append(part)
-        parts = merged
-    return len(parts)
+                merged.append(piece)
+        pieces = merged
+    return len(pieces)

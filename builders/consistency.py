@@ -56,11 +56,11 @@ class ConsistencyItem(Struct):
     edits: list[EditItem]
     """Three."""
     written_by: list[str]
-    """Who wrote caption, edits and questions."""
+    """Authors of caption, edits and questions, in this order."""
     checked_by: list[str]
-    """Who checked caption, edits and questions."""
+    """Checkers of caption, edits and questions, in this order."""
     review: tuple[str, ...]
-    """Who else checked it: `reviewer-model`, `human`."""
+    """Reviewers besides the author: `reviewer-model`, `human`."""
     calls: tuple[str, ...]
     """Ledger ids of the model calls it was written with."""
 
@@ -95,14 +95,14 @@ def _row(item: ConsistencyItem, file: Path) -> Consistency:
             f"{where}, image: {item.image} is another image (SHA-256 {sha[:16]}...)",
             code="changed-file",
         )
-    asked = [*item.questions, *(q for edit in item.edits for q in edit.questions)]
+    questions = [*item.questions, *(q for edit in item.edits for q in edit.questions)]
     return Consistency(
         image=EncodedImage(bytes=data, path=f"{item.id}.png"),
         image_sha256=sha,
         caption=item.caption,
         edits=[edit.prompt for edit in item.edits],
-        questions=[q.question for q in asked],
-        answers=[q.answer for q in asked],
+        questions=[q.question for q in questions],
+        answers=[q.answer for q in questions],
         written_by=item.written_by,
         checked_by=item.checked_by,
         review=["code", *item.review],

@@ -24,9 +24,9 @@ class Standard(Struct):
     edition: str
     """Year or edition; `n/a` for a plain fact or a mathematical convention."""
     publisher: str
-    """Who publishes it."""
+    """Publisher."""
     fixes: str
-    """What it fixes, one sentence."""
+    """Layout that it fixes, one sentence."""
     at: str = ""
     """Section, page, article or entry that fixes it; empty where the whole does."""
     url: str = ""
@@ -51,7 +51,7 @@ class ConstrainedPair(Struct):
     context: str
     """Where they are, with words that say the frame; follows the two in the prompt."""
     frame: Frame
-    """Who looks, from where (`frames`)."""
+    """Viewpoint from which left and right hold (`frames`)."""
     fact: str
     """Fact table that holds both things (`facts`); empty where the layout is only stated."""
     family: str
@@ -86,9 +86,9 @@ class ConstrainedPair(Struct):
     erratum: str = ""
     """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
-    """Who else checked it: `reviewer-model`, `human`."""
+    """Reviewers besides the author: `reviewer-model`, `human`."""
     author: str = "curated"
-    """Who wrote it: `curated`, or the model, e.g. `openai:MODEL`."""
+    """Author: `curated`, or the model, e.g. `openai:MODEL`."""
     calls: tuple[str, ...] = ()
     """Ledger ids of the model calls it was written with."""
 
@@ -101,7 +101,7 @@ class ConstrainedPair(Struct):
         return pair_prompt(self.right, self.left, self.context)
 
     def basis(self, facts: FactTables) -> Basis:
-        """`code-derived` where more than the entry gives the left thing, else `stated`."""
+        """Returns `code-derived` if a fact table gives the left thing, else `stated`."""
         if not self.fact or facts.restates(self.fact, self.frame, self.scope):
             return "stated"
         return "code-derived"
@@ -137,7 +137,7 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     domains = read_folder(bank / "constrained", ConstrainedPair)
     folder = bank / "constrained"
     by_name((p for pairs in domains.values() for p in pairs), "id", str(folder))
-    seen: dict[tuple[str, ...], str] = {}
+    ids_by_content: dict[tuple[str, ...], str] = {}
     for domain, pairs in domains.items():
         for pair in pairs:
             where = f"{folder / domain}.yaml, {pair.id}"
@@ -148,18 +148,20 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
             if fault := twin_fault(pair, pairs, facts):
                 raise BankError(f"{where}: twin: {fault}", code="bad-entry")
             key = (*sorted([pair.left.lower(), pair.right.lower()]), pair.context.lower())
-            if key in seen:
-                raise BankError(f"{where}: the same pair as {seen[key]}", code="duplicate-id")
-            seen[key] = pair.id
+            if key in ids_by_content:
+                raise BankError(
+                    f"{where}: the same pair as {ids_by_content[key]}", code="duplicate-id"
+                )
+            ids_by_content[key] = pair.id
     return domains
 
 
 def pair_faults(
     pair: ConstrainedPair, domain: str, standards: dict[str, Standard], facts: FactTables
 ) -> list[str]:
-    """What is wrong with an entry; empty where nothing is.
+    """Returns the faults of an entry; empty if it has none.
 
-    Of a retired entry only what its id and erratum need is asked.
+    A retired entry is checked for its id and erratum alone.
     """
     faults = []
     prefix = domain.replace("_", "-") + "-"
@@ -197,22 +199,22 @@ _SMALL = frozenset(
 
 
 def unordered_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> list[str]:
-    """Where the prompt without order names one of the two, a side, an order or another frame."""
+    """Returns the faults of a prompt without order that names a thing, side, order or frame."""
     prompt = pair.unordered_prompt
     if not prompt:
         return []
     faults = []
     if not prompt.endswith(".") or prompt != sentence(prompt.removesuffix(".")):
         faults.append("one sentence with a period")
-    said = _words(prompt)
+    words = _words(prompt)
     left, right = _words(pair.left), _words(pair.right)
-    for word in sorted((left ^ right) & said - _SMALL):
+    for word in sorted((left ^ right) & words - _SMALL):
         faults.append(f"names one of the two things with {word!r}")
     if (side := side_word(prompt)) is not None:
         faults.append(f"gives the answer away with {side!r}")
-    faults += [f"says an order with {word!r}" for word in ORDER_WORDS if word in said]
-    known = facts.facts.get(pair.fact)
-    if known and (fault := frame_fault(prompt, pair.frame, known.frames)):
+    faults += [f"says an order with {word!r}" for word in ORDER_WORDS if word in words]
+    fact = facts.facts.get(pair.fact)
+    if fact and (fault := frame_fault(prompt, pair.frame, fact.frames)):
         faults.append(fault)
     return faults
 
@@ -222,37 +224,41 @@ def _words(text: str) -> set[str]:
 
 
 def twin_fault(pair: ConstrainedPair, pairs: Sequence[ConstrainedPair], facts: FactTables) -> str:
-    """Why a pair can't be the twin of the one that it names; empty where it can."""
+    """Returns why a pair can't be the twin of the pair that it names; empty if it can."""
     if not pair.twin:
         return ""
-    known = {other.id: other for other in pairs if other.status != "retired"}
-    if (other := known.get(pair.twin)) is None:
-        return f"{pair.twin!r} is no pair of this file"
-    if other.twin or sum(one.twin == other.id for one in known.values()) > 1:
-        return f"{other.id} has a twin already"
-    if not pair.fact or (pair.fact, pair.family) != (other.fact, other.family):
-        return f"{other.id} rests on another fact or family"
-    signs = {facts.sign(one.fact, one.frame, one.scope) for one in (pair, other)}
+    active = {twin.id: twin for twin in pairs if twin.status != "retired"}
+    if (twin := active.get(pair.twin)) is None:
+        return f"{pair.twin!r} is not a pair of this file"
+    if twin.twin or sum(member.twin == twin.id for member in active.values()) > 1:
+        return f"{twin.id} has a twin already"
+    if not pair.fact or (pair.fact, pair.family) != (twin.fact, twin.family):
+        return f"{twin.id} rests on another fact or family"
+    signs = {facts.sign(member.fact, member.frame, member.scope) for member in (pair, twin)}
     if len(signs) == 1:
-        return f"{other.id} is seen the same way round"
-    parts = [
-        [facts.part(one.fact, phrase) for phrase in phrases]
-        for one, phrases in ((pair, (pair.left, pair.right)), (other, (other.right, other.left)))
+        return f"{twin.id} is seen the same way round"
+    named_parts = [
+        [facts.part(member.fact, phrase) for phrase in phrases]
+        for member, phrases in ((pair, (pair.left, pair.right)), (twin, (twin.right, twin.left)))
     ]
-    return "" if parts[0] == parts[1] else f"{other.id} has not the same two things turned round"
+    return (
+        ""
+        if named_parts[0] == named_parts[1]
+        else f"{twin.id} does not show the same two things turned round"
+    )
 
 
 def layout_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> list[str]:
-    """Where an entry or a row contradicts its fact, or its prompt its frame."""
-    known = facts.facts.get(pair.fact)
-    if pair.fact and known is None:
+    """Returns where an entry or a row contradicts its fact, or its prompt its frame."""
+    fact = facts.facts.get(pair.fact)
+    if pair.fact and fact is None:
         return [f"fact: {pair.fact!r} is unknown"]
     axis = FRAMES[pair.frame].axis
-    frames = known.frames if known else {f: () for f, view in FRAMES.items() if view.axis == axis}
+    frames = fact.frames if fact else {f: () for f, view in FRAMES.items() if view.axis == axis}
     prompt = f"{pair.left} and {pair.right} {pair.context}"
     fault = frame_fault(prompt, pair.frame, frames)
     faults = [f"frame: {fault}"] if fault else []
-    if known:
+    if fact:
         try:
             first, _ = facts.order(pair.fact, pair.frame, pair.scope, (pair.left, pair.right))
             if first != pair.left:

@@ -47,13 +47,13 @@ class CounterfactualScene(Struct):
     scene: str
     """Completes `Draw ...`; holds no hint of the outcome."""
     factual: str
-    """What the image shows in our world."""
+    """Outcome in our world."""
     counterfactual: str
-    """What it shows in the altered world; closes the L2 prompt."""
+    """Outcome in the altered world; closes the L2 prompt."""
     point_factual: str
-    """What the image of L1 must show."""
+    """Content that the image of L1 must show."""
     point_counterfactual: str
-    """What the images of L2 and L3 must show."""
+    """Content that the images of L2 and L3 must show."""
     q_visual: EvaluationQuestion
     """Visual integrity, all levels."""
     q_point_factual: EvaluationQuestion
@@ -71,9 +71,9 @@ class CounterfactualScene(Struct):
     erratum: str = ""
     """Why it was revised or retired, one sentence; empty while it is new."""
     review: tuple[str, ...] = ()
-    """Who else checked it: `reviewer-model`, `human`."""
+    """Reviewers besides the author: `reviewer-model`, `human`."""
     author: str = "curated"
-    """Who wrote it: `curated`, or the model, e.g. `openai:MODEL`."""
+    """Author: `curated`, or the model, e.g. `openai:MODEL`."""
     calls: tuple[str, ...] = ()
     """Ledger ids of the model calls it was written with."""
 
@@ -128,7 +128,7 @@ def read_laws(bank: Path) -> dict[str, list[Law]]:
 
 
 def law_faults(law: Law) -> Iterator[str]:
-    """What is wrong with a law or one of its scenes."""
+    """Yields the faults of a law and of its scenes."""
     if not 1 <= len(law.scenes) <= SCENES_PER_LAW:
         yield f"scenes: one to {SCENES_PER_LAW}, not {len(law.scenes)}"
     if law.altered.endswith(".") or law.altered != law.altered.strip():
@@ -180,12 +180,12 @@ def near_duplicates(texts: dict[str, str], threshold: float) -> list[tuple[str, 
     shared: dict[tuple[str, str], int] = {}
     for name, mine in sets.items():
         for shingle in mine:
-            for other in holders.setdefault(shingle, []):
-                shared[other, name] = shared.get((other, name), 0) + 1
+            for earlier in holders.setdefault(shingle, []):
+                shared[earlier, name] = shared.get((earlier, name), 0) + 1
             holders[shingle].append(name)
-    found = []
-    for (a, b), both in shared.items():
-        index = both / (len(sets[a]) + len(sets[b]) - both)
+    duplicates = []
+    for (a, b), common in shared.items():
+        index = common / (len(sets[a]) + len(sets[b]) - common)
         if index > threshold:
-            found.append((a, b, index))
-    return sorted(found, key=lambda item: (-item[2], item[:2]))
+            duplicates.append((a, b, index))
+    return sorted(duplicates, key=lambda item: (-item[2], item[:2]))

@@ -54,7 +54,7 @@ class PartLook(Struct):
     y: float | None = None
     """Height of its center on the stage, from the top, where the fact does not tell."""
     label: str = ""
-    """What `{part}` in a text stands for; the name of the part if empty."""
+    """Text in place of `{part}`; the name of the part if empty."""
 
 
 class Depiction(Struct):
@@ -71,11 +71,11 @@ class Depiction(Struct):
     each: PartLook | None = None
     """How all other parts of the fact look, e.g. a key with `{part}` on it; None to leave them."""
     scene: tuple[VectorShape, ...] = ()
-    """What is behind everything on the stage and stays as it is in a swapped image, e.g. a pole."""
+    """Shapes behind everything on the stage; unchanged in a swapped image, e.g. a pole."""
     behind: tuple[VectorShape, ...] = ()
-    """What belongs to the parts and is behind them, e.g. the body of a fish."""
+    """Shapes that belong to the parts and are behind them, e.g. the body of a fish."""
     over: tuple[VectorShape, ...] = ()
-    """What is before the parts, on the stage."""
+    """Shapes in front of the parts, on the stage."""
     ground: str = ""
     """Color behind the stage; a light one if empty."""
     area: Extent = (0.15, 0.15, 0.85, 0.85)
@@ -116,31 +116,31 @@ class Drawable:
     """File of the depiction, relative to the bank."""
 
     def image(self, layout: GoldLayout, style: VectorStyle, seed: int) -> VectorImage:
-        """The pair in a layout. What it shows does not depend on which thing the entry calls left.
+        """Returns the pair in a layout, whichever of the two things the entry calls left.
 
         right: as the fact has it. swapped: the two exchanged. missing: one of them left out.
         doubled: one of them there twice. above: one above the other.
         """
         depiction, turn = self.depiction, self._turn
         scene_turn = turn
-        parts, stage = list(self._standing), (0.0, 0.0, 1.0, 1.0)
+        placed, stage = list(self._standing), (0.0, 0.0, 1.0, 1.0)
         if layout == "swapped":
             if depiction.whole:
                 turn = Turn(not turn.mirrored, turn.upside)
             else:
-                parts = self._cleared(self._exchanged)
+                placed = self._cleared(self._exchanged)
         elif layout == "missing":
-            parts = [part for part in parts if part.name != self._chosen]
+            placed = [p for p in placed if p.name != self._chosen]
         elif layout == "doubled":
-            parts, stage = self._doubled
+            placed, stage = self._doubled
         elif layout == "above":
             lying = Turn(turn.mirrored, turn.upside, quarter=True)
             if depiction.whole and self._is_steep(lying):
                 turn = scene_turn = lying
             else:
-                parts = self._cleared(self._stacked)
+                placed = self._cleared(self._stacked)
         return VectorImage(
-            parts=tuple(parts),
+            parts=tuple(placed),
             scene=depiction.scene,
             scene_turn=scene_turn,
             behind=depiction.behind,
@@ -156,9 +156,9 @@ class Drawable:
     @property
     def shows_both(self) -> bool:
         """Whether its two things are drawn, and not one above the other."""
-        one, other = self._part(self.left), self._part(self.right)
-        apart = abs(one.center[0] - other.center[0]) > SAME
-        return apart and bool(one.shapes and other.shapes)
+        a, b = self._part(self.left), self._part(self.right)
+        apart = abs(a.center[0] - b.center[0]) > SAME
+        return apart and bool(a.shapes and b.shapes)
 
     @property
     def _turn(self) -> Turn:
@@ -168,7 +168,7 @@ class Drawable:
 
     @property
     def _chosen(self) -> str:
-        """The one that is missing or doubled: either, by the hash of the pair."""
+        """Thing that is missing or doubled: either, by the hash of the pair."""
         return sorted((self.left, self.right))[int(_hash(self.pair.id), 16) % 2]
 
     @cached_property
@@ -177,23 +177,23 @@ class Drawable:
         return tuple(_standing(self.depiction, self.places))
 
     def _part(self, name: str) -> PlacedPart:
-        return next(part for part in self._standing if part.name == name)
+        return next(placed for placed in self._standing if placed.name == name)
 
     @property
     def _exchanged(self) -> dict[str, PlacedPart]:
         """Both at each other's outer edge, so that a wide and a narrow thing stay on the stage."""
         first, last = sorted(
-            (self._part(self.left), self._part(self.right)), key=lambda part: part.center[0]
+            (self._part(self.left), self._part(self.right)), key=lambda placed: placed.center[0]
         )
         return {
             last.name: _moved(last, (first.box[0] + last.size[0] / 2, self._level(last, first))),
             first.name: _moved(first, (last.box[2] - first.size[0] / 2, self._level(first, last))),
         }
 
-    def _level(self, part: PlacedPart, place: PlacedPart) -> float:
-        """Its height at another's place: its own where the depiction gives one."""
-        look = self.depiction.parts.get(part.name)
-        return part.center[1] if look is not None and look.y is not None else place.center[1]
+    def _level(self, moved: PlacedPart, place: PlacedPart) -> float:
+        """Returns its height at another's place: its own if the depiction sets one."""
+        look = self.depiction.parts.get(moved.name)
+        return moved.center[1] if look is not None and look.y is not None else place.center[1]
 
     def _is_steep(self, turn: Turn) -> bool:
         """Whether a turn has one of the two clearly above the other, and not beside it."""
@@ -202,29 +202,29 @@ class Drawable:
 
     @property
     def _stacked(self) -> dict[str, PlacedPart]:
-        one, other = self._part(self.left), self._part(self.right)
-        tall = max(one.size[1], other.size[1])
-        apart = max(1.15 * tall, min(abs(one.center[0] - other.center[0]), 0.98 - tall))
+        a, b = self._part(self.left), self._part(self.right)
+        tall = max(a.size[1], b.size[1])
+        apart = max(1.15 * tall, min(abs(a.center[0] - b.center[0]), 0.98 - tall))
         shrink = min(1.0, 0.96 / (apart + tall))
-        x = (one.center[0] + other.center[0]) / 2
+        x = (a.center[0] + b.center[0]) / 2
         up = (0.5 - shrink * apart / 2, 0.5 + shrink * apart / 2)
         return {
-            part.name: _moved(part, (x, y), shrink)
-            for part, y in zip((one, other), up, strict=True)
+            placed.name: _moved(placed, (x, y), shrink)
+            for placed, y in zip((a, b), up, strict=True)
         }
 
     @property
     def _doubled(self) -> tuple[list[PlacedPart], Extent]:
-        extra, other = self._part(self._chosen), self._other
+        extra, single = self._part(self._chosen), self._other
         if spare := self.depiction.spare:
             place = self._part(spare)
-            parts = [part for part in self._standing if part.name != spare]
-            return [*parts, _moved(extra, place.center)], (0.0, 0.0, 1.0, 1.0)
+            remaining = [placed for placed in self._standing if placed.name != spare]
+            return [*remaining, _moved(extra, place.center)], (0.0, 0.0, 1.0, 1.0)
         # Beyond the other one, so that it is on both sides of it.
         room = (1 - SHRUNK) / SHRUNK
         extra = _moved(extra, extra.center, min(1.0, room / extra.size[0]))
-        after = other.center[0] > extra.center[0]
-        edges = [edge for part in self._standing for edge in (part.box[0], part.box[2])]
+        after = single.center[0] > extra.center[0]
+        edges = [edge for placed in self._standing for edge in (placed.box[0], placed.box[2])]
         far = (max(edges) + extra.size[0] / 2) if after else (min(edges) - extra.size[0] / 2)
         seen_after = after != self._turn.mirrored
         far = (
@@ -246,9 +246,9 @@ class Drawable:
     def _cleared(self, moved: dict[str, PlacedPart]) -> list[PlacedPart]:
         """All parts with those moved, without others that would be covered."""
         return [
-            moved.get(part.name, part)
-            for part in self._standing
-            if part.name in moved or not any(_covers(m, part) for m in moved.values())
+            moved.get(placed.name, placed)
+            for placed in self._standing
+            if placed.name in moved or not any(_covers(m, placed) for m in moved.values())
         ]
 
 
@@ -279,15 +279,15 @@ def _share(value: float, ends: tuple[float, float]) -> float:
     return (value - low) / (high - low) if high - low > SAME else 0.5
 
 
-def _moved(part: PlacedPart, center: Point, scale: float = 1.0) -> PlacedPart:
-    size = part.size[0] * scale, part.size[1] * scale
-    return PlacedPart(part.name, part.shapes, center, size, part.label)
+def _moved(placed: PlacedPart, center: Point, scale: float = 1.0) -> PlacedPart:
+    size = placed.size[0] * scale, placed.size[1] * scale
+    return PlacedPart(placed.name, placed.shapes, center, size, placed.label)
 
 
-def _covers(one: PlacedPart, other: PlacedPart) -> bool:
-    (a, b, c, d), (e, f, g, h) = one.box, other.box
+def _covers(first: PlacedPart, second: PlacedPart) -> bool:
+    (a, b, c, d), (e, f, g, h) = first.box, second.box
     shared = max(0.0, min(c, g) - max(a, e)) * max(0.0, min(d, h) - max(b, f))
-    return shared > COVERED * min(one.size[0] * one.size[1], other.size[0] * other.size[1])
+    return shared > COVERED * min(first.size[0] * first.size[1], second.size[0] * second.size[1])
 
 
 def _hash(text: str) -> str:
@@ -305,12 +305,12 @@ def read_depictions(bank: Path) -> dict[str, list[Depiction]]:
 
 
 class GoldLook(Struct):
-    """What a model saw that looked at an image without its key, swapped ones among the right."""
+    """Verdict of a model that looked at a gold image, right or swapped, without its key."""
 
     image: str
     """SHA-256 of the image's file: a look is worth nothing once the image is another one."""
     said: Literal["right", "swapped", "unsure"]
-    """Which layout it took the image for."""
+    """Layout that it took the image for."""
 
 
 def read_looks(bank: Path) -> dict[str, str]:
@@ -328,24 +328,24 @@ def drawable_pairs(
     facts: FactTables,
 ) -> dict[str, Drawable]:
     """Every pair that a depiction names, by id. Raises BankError naming file, entry and fault."""
-    found: dict[str, Drawable] = {}
+    drawables: dict[str, Drawable] = {}
     for domain, listed in depictions.items():
         for depiction in listed:
             entry = f"depictions/{domain}.yaml"
             for fault in depiction_faults(depiction, facts):
                 raise BankError(f"{entry}, {depiction.id}: {fault}", code="bad-entry")
             for name in depiction.pairs:
-                if why := _unusable(name, pairs, found):
+                if why := _unusable(name, pairs, drawables):
                     raise BankError(
                         f"{entry}, {depiction.id}: pairs: {name} {why}", code="bad-entry"
                     )
                 try:
-                    found[name] = _drawable(pairs[name], depiction, facts, entry)
+                    drawables[name] = _drawable(pairs[name], depiction, facts, entry)
                 except FactError as error:
                     raise BankError(
                         f"{entry}, {depiction.id}: {name}: {error}", code="bad-entry"
                     ) from None
-    return found
+    return drawables
 
 
 def drawable_by_fact(
@@ -353,24 +353,24 @@ def drawable_by_fact(
 ) -> Drawable | None:
     """A pair that no depiction names yet, by the first one of its fact that shows both its things.
 
-    None where there is none, or where the fact lacks a thing, the frame or the scope.
+    None without such a depiction, or if the fact lacks a thing, the frame or the scope.
     """
     for domain, listed in depictions.items():
         for depiction in listed:
             if depiction.fact == pair.fact:
                 with suppress(FactError):
-                    found = _drawable(pair, depiction, facts, f"depictions/{domain}.yaml")
-                    if found.shows_both:
-                        return found
+                    drawable = _drawable(pair, depiction, facts, f"depictions/{domain}.yaml")
+                    if drawable.shows_both:
+                        return drawable
     return None
 
 
 def _unusable(
     name: str, pairs: Mapping[str, ConstrainedPair], drawn: Mapping[str, Drawable]
 ) -> str:
-    """Why a depiction can't name a pair; empty where it can."""
+    """Returns why a depiction can't name a pair; empty if it can."""
     if name not in pairs:
-        return "is no pair of the bank"
+        return "is not a pair of the bank"
     if pairs[name].status == "retired":
         return "is retired"
     if why := pairs[name].undrawn:
@@ -396,18 +396,18 @@ def _drawable(
 
 
 def _places(
-    depiction: Depiction, facts: FactTables, more: tuple[str, ...] = ()
+    depiction: Depiction, facts: FactTables, phrases: tuple[str, ...] = ()
 ) -> dict[str, Point]:
-    """Where the fact has its parts, and numbers that are drawn. Raises FactError for no part."""
+    """Returns the places of the fact's parts and of drawn numbers. Raises FactError for others."""
     places = dict(facts.places(depiction.fact))
-    for name in (*depiction.parts, *more):
+    for name in (*depiction.parts, *phrases):
         if name not in places:
             places[name] = facts.place(depiction.fact, name)
     return places
 
 
 def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
-    """What is wrong with a depiction: parts, order, shapes, colors, letters, boxes."""
+    """Yields the faults of a depiction: parts, order, shapes, colors, letters, boxes."""
     if depiction.fact not in facts.facts:
         yield f"fact: {depiction.fact!r} is unknown"
         return
@@ -427,17 +427,17 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
         yield str(error)
         return
     standing = list(_standing(depiction, places))
-    if depiction.spare and depiction.spare not in {part.name for part in standing}:
+    if depiction.spare and depiction.spare not in {placed.name for placed in standing}:
         yield f"spare: {depiction.spare!r} is not drawn"
-    for part in standing:
-        if part.shapes and not all(-0.02 <= edge <= 1.02 for edge in part.box):
-            yield f"{part.name}: its box {[round(x, 3) for x in part.box]} leaves the stage"
-        if not can_write(part.label or part.name) and any(
-            "{part}" in shape.text for shape in part.shapes
+    for placed in standing:
+        if placed.shapes and not all(-0.02 <= edge <= 1.02 for edge in placed.box):
+            yield f"{placed.name}: its box {[round(x, 3) for x in placed.box]} leaves the stage"
+        if not can_write(placed.label or placed.name) and any(
+            "{part}" in shape.text for shape in placed.shapes
         ):
-            yield f"{part.name}: the font lacks a letter of {part.label or part.name!r}"
-    for one in standing:
-        for other in standing:
-            apart = places[one.name][0] - places[other.name][0]
-            if apart < -SAME and one.center[0] > other.center[0] + SAME:
-                yield f"{one.name} stands after {other.name}, the fact has it before"
+            yield f"{placed.name}: the font lacks a letter of {placed.label or placed.name!r}"
+    for first in standing:
+        for second in standing:
+            apart = places[first.name][0] - places[second.name][0]
+            if apart < -SAME and first.center[0] > second.center[0] + SAME:
+                yield f"{first.name} stands after {second.name}, the fact has it before"

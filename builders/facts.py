@@ -36,7 +36,7 @@ SAME = 1e-6
 
 
 class FactError(DataError):
-    """A fact that does not hold what a pair asks of it."""
+    """Fact that lacks the part, frame or scope that a pair needs."""
 
 
 class Fact(Struct):
@@ -45,7 +45,7 @@ class Fact(Struct):
     id: str
     """Slug."""
     title: str
-    """What it is, and what its axis means where the frame does not tell."""
+    """Name of the thing, with the meaning of its axis if the frame leaves it open."""
     standards: list[str]
     """Ids in the standards registry: the sources of the places."""
     frames: dict[Frame, list[str]]
@@ -56,7 +56,7 @@ class Fact(Struct):
     grid: tuple[str, ...] = ()
     """Rows from the top, parts separated by spaces, `.` for an empty place."""
     shift: tuple[float, ...] = ()
-    """By how much each row of `grid` is moved along the axis; none if empty."""
+    """Offset of each row of `grid` along the axis; none if empty."""
     clockwise: tuple[str, ...] = ()
     """Parts evenly round a dial, the first one at the top."""
     bearings: dict[str, float] = Field(default_factory=dict)
@@ -72,11 +72,11 @@ class Fact(Struct):
     of: str = ""
     """Fact whose points are degrees east and north; this one is a map of it."""
     projection: Literal["cylindrical", "polar"] = "cylindrical"
-    """Of such a map; `polar` is centered on the North Pole with Greenwich pointing down."""
+    """Projection of such a map; `polar` has the North Pole in the center, Greenwich down."""
     center: float = 0.0
     """Degrees east of the meridian in the middle of a cylindrical map."""
     names: dict[str, list[str]] = Field(default_factory=dict)
-    """What else prompts call a part."""
+    """Part -> other names that prompts use."""
     holds_in: tuple[str, ...] = ()
     """Scopes in which the places hold; any where empty."""
     mirrored_in: tuple[str, ...] = ()
@@ -107,14 +107,18 @@ class FactTables:
         """The part that a noun phrase names. Raises FactError unless exactly one fits best."""
         fact = self.facts[name]
         text = unicodedata.normalize("NFKC", phrase)
-        found: dict[str, int] = {}
+        lengths_by_part: dict[str, int] = {}
         for part in self._places[name]:
             lengths = [len(n) for n in (part, *fact.names.get(part, ())) if mentions(text, n)]
             if lengths:
-                found[part] = max(lengths)
-        if not found and fact.numbers:
+                lengths_by_part[part] = max(lengths)
+        if not lengths_by_part and fact.numbers:
             return _number_in(text)
-        best = [part for part, length in found.items() if length == max(found.values())]
+        best = [
+            part
+            for part, length in lengths_by_part.items()
+            if length == max(lengths_by_part.values())
+        ]
         if len(best) != 1:
             raise FactError(
                 f"{phrase!r} names {best or 'no part'} of fact {name}", code="unknown-reference"
@@ -178,14 +182,14 @@ class FactTables:
         fact = self.facts[name]
         if fact.numbers or fact.time or len(self._places[name]) >= FEWEST_PARTS:
             return False
-        both = {FRAMES[f].sign for f in fact.frames} == {1, -1} or bool(fact.mirrored_in)
-        return not both and self.sign(name, frame, scope) == 1
+        turned = {FRAMES[f].sign for f in fact.frames} == {1, -1} or bool(fact.mirrored_in)
+        return not turned and self.sign(name, frame, scope) == 1
 
     def described(self, name: str) -> str:
         """One line: id, title, frames and the first parts."""
         fact = self.facts[name]
-        parts = ", ".join(list(self._places[name])[:SHOWN_PARTS]) or "any number"
-        return f"{name}: {fact.title}. Seen {', '.join(fact.frames)}. Parts: {parts}"
+        listed = ", ".join(list(self._places[name])[:SHOWN_PARTS]) or "any number"
+        return f"{name}: {fact.title}. Seen {', '.join(fact.frames)}. Parts: {listed}"
 
     def _parts(self, fact: Fact) -> Iterator[tuple[str, PartPlace]]:
         yield from ((part, (float(i), 0.0)) for i, part in enumerate(fact.row))
@@ -213,12 +217,12 @@ class FactTables:
         if not fact.standards:
             yield "standards: name a source"
         if not self._places[fact.id] and not fact.numbers:
-            yield "holds no part"
+            yield "has no part"
         if fact.shift and len(fact.shift) != len(fact.grid):
             yield "shift: one number for each row of the grid"
         for part in fact.names:
             if part not in self._places[fact.id]:
-                yield f"names: {part!r} is no part"
+                yield f"names: {part!r} is not a part"
 
 
 def read_facts(bank: Path) -> FactTables:
@@ -253,10 +257,10 @@ def _number_in(text: str) -> str:
     ('46', '-44', '0.25')
     """
     plain = text.replace("\N{MINUS SIGN}", "-").replace("\N{FRACTION SLASH}", "/")
-    found = re.findall(rf"{_NUMBER}(?:/\d+)?", plain)
-    if len(found) != 1:
-        raise FactError(f"{text!r} names {len(found)} numbers", code="bad-value")
-    numerator, _, denominator = found[0].partition("/")
+    numbers = re.findall(rf"{_NUMBER}(?:/\d+)?", plain)
+    if len(numbers) != 1:
+        raise FactError(f"{text!r} names {len(numbers)} numbers", code="bad-value")
+    numerator, _, denominator = numbers[0].partition("/")
     if denominator and not float(denominator):
         raise FactError(f"{text!r} divides by zero", code="out-of-range")
     value = float(numerator) / float(denominator or 1)

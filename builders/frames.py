@@ -26,7 +26,7 @@ class View:
     sign: Literal[1, -1]
     """1 where that axis grows to the viewer's right, -1 where it grows to the left."""
     meaning: str
-    """Who looks, from where, and what follows; one sentence."""
+    """Viewpoint, and where the axis then runs; one sentence."""
     phrases: tuple[str, ...]
     """Words of a prompt that say this frame; empty where a prompt need not say it."""
 
@@ -134,7 +134,7 @@ FRAMES: dict[Frame, View] = {
 """Every frame by name."""
 
 PLAIN: frozenset[Frame] = frozenset({"upright", "ltr"})
-"""Frames that hold where a prompt says nothing of the view."""
+"""Frames assumed for a prompt that does not state a view."""
 
 FLIPPED: dict[Frame, Frame] = {
     **{"facing": "behind", "behind": "facing", "seat": "facing", "above": "below"},
@@ -166,8 +166,8 @@ def _whole_words(phrase: str) -> re.Pattern[str]:
     return re.compile(start + re.escape(phrase) + end, re.IGNORECASE)
 
 
-def said_frames(text: str, frames: Mapping[Frame, Iterable[str]]) -> set[Frame]:
-    """The frames that a prompt's words say, among `frames` and the words that are special to each.
+def stated_frames(text: str, frames: Mapping[Frame, Iterable[str]]) -> set[Frame]:
+    """Returns the frames, among `frames`, that the words of a prompt state.
 
     Words special to a fact go before those of the vocabulary: `seen from the audience` faces a
     drummer, but means the audience's own place where a fact says so.
@@ -177,16 +177,16 @@ def said_frames(text: str, frames: Mapping[Frame, Iterable[str]]) -> set[Frame]:
 
 
 def frame_fault(text: str, frame: Frame, frames: Mapping[Frame, Iterable[str]]) -> str | None:
-    """Why a prompt does not go with a frame, or None: it must say the frame, and no other way."""
-    said = said_frames(text, frames)
-    contrary = sorted(f for f in said if FRAMES[f].sign != FRAMES[frame].sign)
+    """Returns why a prompt does not fit a frame: it must state it alone; None if it fits."""
+    stated = stated_frames(text, frames)
+    contrary = sorted(f for f in stated if FRAMES[f].sign != FRAMES[frame].sign)
     if contrary:
         return f"the prompt says {contrary[0]!r}, the entry {frame!r}"
-    if frame not in said and frame not in PLAIN:
+    if frame not in stated and frame not in PLAIN:
         return f"the prompt does not say {frame!r}: use words such as {_words(frame, frames)}"
     return None
 
 
 def _words(frame: Frame, frames: Mapping[Frame, Iterable[str]]) -> str:
-    known = [*frames.get(frame, ()), *FRAMES[frame].phrases]
-    return ", ".join(map(repr, known[:3])) or "those of its fact"
+    phrases = [*frames.get(frame, ()), *FRAMES[frame].phrases]
+    return ", ".join(map(repr, phrases[:3])) or "those of its fact"

@@ -1,4 +1,4 @@
-"""Gold images: what those of pairs and those of worlds share.
+"""Gold images: code shared by those of pairs and those of worlds.
 
 Shapes that can be drawn, the PNG of an image, styles and seeds, and whether two images differ.
 """
@@ -25,7 +25,7 @@ from ..scenes.vector import (
 )
 
 REACH = 0.35
-"""How far shapes of the scene may reach beyond the stage."""
+"""Distance that shapes of the scene may reach beyond the stage, in stage widths."""
 STYLES_EACH = 2
 """Images of the same thing: each in a style and with a seed of its own."""
 LEAST_DIFFERENCE = 0.0007
@@ -61,7 +61,7 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], reach: float) -> Ite
 
 
 def style_of(name: str, styles: Sequence[VectorStyle], seed: int) -> VectorStyle:
-    """One of the styles: which is the first is drawn by name, and the next seed has the next."""
+    """Returns one of the styles; the name decides the first, and each seed takes the next."""
     return styles[(int(hashlib.sha256(name.encode()).hexdigest(), 16) + seed) % len(styles)]
 
 
@@ -83,13 +83,13 @@ def draw_gold(image: VectorImage) -> bytes:
 
 def difference(first: bytes, second: bytes) -> float:
     """Share of the pixels that visibly differ between two encoded images of one size."""
-    with opened(BytesIO(first)) as one, opened(BytesIO(second)) as other:
-        return visible_difference(one, other)
+    with opened(BytesIO(first)) as a, opened(BytesIO(second)) as b:
+        return visible_difference(a, b)
 
 
 def visible_difference(first: Image.Image, second: Image.Image) -> float:
     """Share of the pixels that visibly differ between two images of one size, in [0, 1]."""
     import numpy as np
 
-    one, other = (np.asarray(image.convert("RGB"), dtype=np.int16) for image in (first, second))
-    return float((np.abs(one - other).max(axis=-1) > VISIBLE).mean())
+    a, b = (np.asarray(image.convert("RGB"), dtype=np.int16) for image in (first, second))
+    return float((np.abs(a - b).max(axis=-1) > VISIBLE).mean())

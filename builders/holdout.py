@@ -37,7 +37,7 @@ _BANK_GROUPS = {"t2i_correctness": "pair", "counterfactual": "scene"}
 
 @dataclass(frozen=True)
 class Secret:
-    """What decides which rows are held out."""
+    """Share and salt that decide which rows are held out."""
 
     fraction: float
     """Share of the groups, above 0 and below 1."""
@@ -47,7 +47,8 @@ class Secret:
     def __post_init__(self) -> None:
         if not 0 < self.fraction < 1:
             raise UsageError(
-                f"--holdout {self.fraction}: give a share above 0 and below 1", code="out-of-range"
+                f"--holdout {self.fraction}: must be a share above 0 and below 1",
+                code="out-of-range",
             )
 
     def holds(self, group: Group) -> bool:
@@ -113,12 +114,12 @@ def read_secret(
 
 
 def divider(salt: bytes) -> Callable[[Mapping[str, Sequence[Row]], float], Division]:
-    """`divide` under a salt, at a fraction that is given later."""
+    """Returns `divide` under a salt, as a function of rows and fraction."""
     return lambda rows, fraction: divide(rows, Secret(fraction, salt))
 
 
 def divide(rows: Mapping[str, Sequence[Row]], secret: Secret) -> Division:
-    """Which rows of a full build are held out, and the commitment to that choice."""
+    """Divides the rows of a full build, and commits to that choice."""
     held = {name: [row for row in some if secret.takes(row)] for name, some in rows.items()}
     records = [to_record(row) for some in held.values() for row in some]
     digests = sorted(_keyed(secret.salt, "row", row_digest(r).encode()) for r in records)
@@ -134,9 +135,9 @@ def divide(rows: Mapping[str, Sequence[Row]], secret: Secret) -> Division:
     )
 
 
-def _keyed(salt: bytes, what: str, message: bytes) -> bytes:
-    """HMAC-SHA256; `what` keeps the uses of the salt apart."""
-    return hmac.digest(salt, f"counterprior hold-out {what}\0".encode() + message, "sha256")
+def _keyed(salt: bytes, purpose: str, message: bytes) -> bytes:
+    """Returns an HMAC-SHA256; `purpose` keeps the uses of the salt apart."""
+    return hmac.digest(salt, f"counterprior hold-out {purpose}\0".encode() + message, "sha256")
 
 
 def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
@@ -150,7 +151,7 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
     entries = _held_entries(build, secret)
     if not any(division.held.values()):
         raise UsageError(
-            f"--holdout {secret.fraction}: holds out no row; give a larger share",
+            f"--holdout {secret.fraction}: holds out no row; choose a larger share",
             code="too-few-items",
         )
     public = replace(
@@ -163,7 +164,7 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
     )
     if empty := [config.name for config in public.configs if not config.rows]:
         raise UsageError(
-            f"--holdout {secret.fraction}: leaves no row of {empty[0]}; give less",
+            f"--holdout {secret.fraction}: leaves no row of {empty[0]}; choose a smaller share",
             code="too-few-items",
         )
     private = replace(

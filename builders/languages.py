@@ -31,7 +31,7 @@ class EntityName(Struct):
     form: str
     """Gender, article or measure word: a key of the language's `one`."""
     back: str
-    """What the second reader took the words alone to mean, in English."""
+    """English back-translation by a second reader who saw the words alone."""
 
 
 class Synonyms(Struct):
@@ -68,24 +68,24 @@ class Language:
 
     grammar: Grammar
     names: Mapping[str, EntityName]
-    """By English name."""
+    """English name -> entity in this language."""
 
     def one(self, name: str) -> str:
         """One of an entity: `one male chef`."""
         entity = self.names[name]
         return self.grammar.one[entity.form].format(entity.text)
 
-    def prompt(self, *names: str) -> str:
+    def prompt(self, *entities: str) -> str:
         """The sentence that names two or three entities in this order."""
-        sentence = self.grammar.pair if len(names) == 2 else self.grammar.triple
-        told = map(self.one, names)
-        text = sentence.format(**dict(zip(("first", "second", "third"), told, strict=False)))
+        sentence = self.grammar.pair if len(entities) == 2 else self.grammar.triple
+        phrases = map(self.one, entities)
+        text = sentence.format(**dict(zip(("first", "second", "third"), phrases, strict=False)))
         return text[0].upper() + text[1:]
 
     def confusing(self, first: str, second: str) -> bool:
         """Whether a reader could find one of two names within the other."""
-        one, other = (self._words(name) for name in (first, second))
-        return one in other or other in one
+        a, b = (self._words(name) for name in (first, second))
+        return a in b or b in a
 
     def _words(self, name: str) -> str:
         """The name, between spaces where its language has them, so that only whole words match."""
@@ -93,21 +93,23 @@ class Language:
         return text if "CJK" in self.grammar.scripts else f" {text} "
 
     def text_faults(self, text: str) -> Iterator[str]:
-        """What is wrong with the characters of a text, whatever it says."""
+        """Yields the faults in the characters of a text, regardless of its meaning."""
         if text != unicodedata.normalize("NFC", text):
             yield "is not in Unicode's composed form (NFC)"
         if text != " ".join(text.split()) or not text:
             yield "is not one line of words"
         scripts = tuple(self.grammar.scripts)
-        yield from filter(None, (_character_fault(one, scripts) for one in dict.fromkeys(text)))
+        yield from filter(
+            None, (_character_fault(character, scripts) for character in dict.fromkeys(text))
+        )
 
 
 @cache
 def _character_fault(character: str, scripts: tuple[str, ...]) -> str:
-    """Why a character can't be in a text of these scripts; empty where it can."""
+    """Returns why a character can't be in a text of these scripts; empty if it can."""
     category, name = unicodedata.category(character), unicodedata.name(character, "?")
     if category[0] in "LM" and not name.startswith(scripts):
-        return f"holds {name}, no letter of {' or '.join(scripts)}"
+        return f"contains {name}, which is not a letter of {' or '.join(scripts)}"
     if category[0] == "N":
         return f"holds the digit {character!r}"
     if category[0] == "C":
@@ -127,18 +129,18 @@ def read_languages(bank: Path, taxonomy: Taxonomy) -> dict[str, Language]:
         read_entries(bank / "synonyms.yaml", Synonyms), "name", str(bank / "synonyms.yaml")
     )
     english = [EntityName(name=n, text=n, form="one", back=n) for n in taxonomy.entities]
-    found = {}
+    languages = {}
     for code, grammar in grammars.items():
         where = bank / "languages" / f"{code}.yaml"
         entries = english if code == ENGLISH else read_entries(where, EntityName)
         language = Language(grammar, by_name(entries, "name", str(where)))
         _check(language, taxonomy, synonyms, where)
-        found[code] = language
-    if ENGLISH not in found:
+        languages[code] = language
+    if ENGLISH not in languages:
         raise BankError(
             f"{file}: lacks {ENGLISH!r}, with which the others are compared", code="missing-field"
         )
-    return found
+    return languages
 
 
 def _check(
@@ -146,7 +148,7 @@ def _check(
 ) -> None:
     if wrong := sorted(set(taxonomy.entities) ^ set(language.names)):
         raise BankError(
-            f"{file}: {wrong[0]!r} is in one of taxonomy and names alone", code="bad-entry"
+            f"{file}: {wrong[0]!r} must be in both the taxonomy and the names", code="bad-entry"
         )
     phrases: dict[str, str] = {}
     for name, entity in language.names.items():
@@ -171,7 +173,7 @@ def _check(
 
 
 def meanings(name: str, synonyms: Mapping[str, Synonyms]) -> set[str]:
-    """What an entity may be called in English, with its gender where it has one."""
+    """Returns the English names of an entity, with its gender if it has one."""
     gender, _, occupation = name.partition(" ")
     if gender not in GENDERS:
         return {name, *(synonyms[name].also if name in synonyms else ())}

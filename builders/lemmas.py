@@ -91,15 +91,19 @@ def lemma(word: str) -> str:
     """
     if word in IRREGULAR:
         return IRREGULAR[word]
-    known = _dictionary()
+    dictionary = _dictionary()
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and not word.endswith("ss"):
             stem = word.removesuffix(ending)
             doubled = stem[:-1] if stem[-2:-1] == stem[-1:] and not instead else ""
             for form in (stem + instead, doubled):
-                if len(form) > 2 and form in known and not (ending == "er" and word in known):
+                if (
+                    len(form) > 2
+                    and form in dictionary
+                    and not (ending == "er" and word in dictionary)
+                ):
                     return form
-    return word.removesuffix("s") if not word.endswith("ss") and word not in known else word
+    return word.removesuffix("s") if not word.endswith("ss") and word not in dictionary else word
 
 
 def content(text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which groups of the altered worlds are alike in meaning: by content words, rare ones more."""
+"""Likeness in meaning of groups of altered worlds, by content words weighted by rarity."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def nearest(texts: Mapping[str, str], count: int) -> list[LikePair]:
     for name, some in words.items():
         vector = {word: rarity[word] for word in some}
         for word in some:
-            for other in synonyms(word):
-                if other in rarity and other not in some:
-                    vector[other] = max(vector.get(other, 0.0), SYNONYM * rarity[word])
+            for synonym in synonyms(word):
+                if synonym in rarity and synonym not in some:
+                    vector[synonym] = max(vector.get(synonym, 0.0), SYNONYM * rarity[word])
         length = math.sqrt(math.fsum(value**2 for value in vector.values())) or 1.0
         vectors[name] = {word: vector[word] / length for word in sorted(vector)}
     holders: dict[str, list[tuple[str, float]]] = defaultdict(list)
     alike: dict[tuple[str, str], float] = defaultdict(float)
     for name, vector in vectors.items():
         for word, value in vector.items():
-            for other, theirs in holders[word]:
-                alike[other, name] += value * theirs
+            for synonym, theirs in holders[word]:
+                alike[synonym, name] += value * theirs
             holders[word].append((name, value))
     order = sorted(alike, key=lambda pair: (-alike[pair], pair))[:count]
     return [LikePair(*pair, min(alike[pair], 1.0)) for pair in order]

@@ -26,7 +26,7 @@ COLLECTIVE: dict[frozenset[EntityKind], str] = {
     frozenset(["human", "object"]): "subjects",
     frozenset(["animal", "object"]): "subjects",
 }
-"""What two of these kinds are together: one word, as naming both kinds would order them."""
+"""Kinds of two entities -> one word for both; naming each kind would order them."""
 
 _ORDER = re.compile(
     r"\b(?:first|second|third|last|former|latter|then|next|before|after|followed|"
@@ -51,7 +51,7 @@ def neutral_prompt(taxonomy: Taxonomy, first: Mentioned, second: Mentioned) -> s
 
 
 def kept_actions(taxonomy: Taxonomy, first: Mentioned, second: Mentioned) -> list[str]:
-    """What both do, sorted; nothing where either does nothing or is given away by it."""
+    """Returns both actions, sorted; empty if either has none or names an entity."""
     does = sorted(action for _, action in (first, second))
     return does if all(does) and not any(_named(taxonomy, action) for action in does) else []
 
@@ -65,16 +65,22 @@ def anonymous_faults(
         yield Fault(row.id, field, f"names {name!r}")
     if order := _ORDER.search(text):
         yield Fault(row.id, field, f"holds the order word {order.group()!r}")
-    found = re.match(r"Two ([a-z ]+?)(?:, (one|both) (.+))?\.$", text)
+    match = re.match(r"Two ([a-z ]+?)(?:, (one|both) (.+))?\.$", text)
     kinds = frozenset(
         taxonomy.entities[n].kind for n, _ in (first, second) if n in taxonomy.entities
     )
-    if found is None or found.group(1) != COLLECTIVE.get(kinds, found.group(1)):
+    if match is None or match.group(1) != COLLECTIVE.get(kinds, match.group(1)):
         yield Fault(row.id, field, f"does not speak of two {COLLECTIVE.get(kinds, '')}: {text!r}")
         return
     scene = kept_actions(taxonomy, first, second)
-    told = found.group(3) or ""
-    doing = [told, told] if found.group(2) == "both" else told.split(" and one ") if told else []
+    actions = match.group(3) or ""
+    doing = (
+        [actions, actions]
+        if match.group(2) == "both"
+        else actions.split(" and one ")
+        if actions
+        else []
+    )
     if sorted(doing) != scene:
         yield Fault(row.id, field, f"tells {doing}, the scene is {scene}")
     elif doing != scene:
@@ -83,15 +89,15 @@ def anonymous_faults(
 
 def _named(taxonomy: Taxonomy, text: str) -> str:
     """The first entity, occupation or gender that a text names; empty for none."""
-    found = _names(tuple(taxonomy.entities), tuple(e.plural for e in taxonomy.entities.values()))
-    match = found.search(text)
+    pattern = _names(tuple(taxonomy.entities), tuple(e.plural for e in taxonomy.entities.values()))
+    match = pattern.search(text)
     return match.group() if match else ""
 
 
 @cache
-def _names(names: tuple[str, ...], plurals: tuple[str, ...]) -> re.Pattern[str]:
+def _names(entities: tuple[str, ...], plurals: tuple[str, ...]) -> re.Pattern[str]:
     genders = "|".join(GENDERS)
-    bare = {re.sub(rf"^(?:{genders}) ", "", name) for name in (*names, *plurals)}
+    bare = {re.sub(rf"^(?:{genders}) ", "", name) for name in (*entities, *plurals)}
     # Also where a word is meant otherwise, as in "a tight ball": who reads it may take it so.
     words = sorted({*bare, *GENDERS, "man", "men", "woman", "women"}, key=lambda w: (-len(w), w))
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b", re.IGNORECASE)

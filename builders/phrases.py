@@ -58,14 +58,14 @@ def spatial_word(text: str) -> str | None:
     >>> spatial_word("One cat next to one dog.")
     'next to'
     """
-    found = _SPATIAL.search(text)
-    return found.group(1) if found else None
+    match = _SPATIAL.search(text)
+    return match.group(1) if match else None
 
 
 def side_word(text: str) -> str | None:
     """The first word that names a side (left, right-hand, ...), or None."""
-    found = _LEFT_RIGHT.search(text)
-    return found.group(0) if found else None
+    match = _LEFT_RIGHT.search(text)
+    return match.group(0) if match else None
 
 
 def wrong_article(text: str) -> str | None:
@@ -74,11 +74,11 @@ def wrong_article(text: str) -> str | None:
     >>> wrong_article("A photo of a apple.")
     'a apple'
     """
-    for found in _ARTICLE.finditer(text):
-        given, word = found.groups()
+    for match in _ARTICLE.finditer(text):
+        written, word = match.groups()
         # "A" before a noun may also be a name (the A key), and an abbreviation may be spelled or
         # spoken (a US map, an FDI chart, a U-shaped tube).
         abbreviation = word.isupper()
-        if given != "A" and not abbreviation and given.lower() != article(word):
-            return found.group(0)
+        if written != "A" and not abbreviation and written.lower() != article(word):
+            return match.group(0)
     return None

@@ -31,13 +31,13 @@ class Rule(Struct):
     prompt: str
     """Prompt with ``{slots}``."""
     shows: str
-    """What the image must show, with ``{slots}``."""
+    """Assessment point: content that the image must show, with ``{slots}``."""
     variants: list[RuleVariant]
     """Six: one or two factual, the others not."""
     review: tuple[str, ...] = ()
-    """Who else checked it: `reviewer-model`, `human`."""
+    """Reviewers besides the author: `reviewer-model`, `human`."""
     author: str = "curated"
-    """Who wrote it: `curated`, or the model, e.g. `openai:MODEL`."""
+    """Author: `curated`, or the model, e.g. `openai:MODEL`."""
     calls: tuple[str, ...] = ()
     """Ledger ids of the model calls it was written with."""
 
@@ -54,9 +54,9 @@ def read_rules(bank: Path) -> list[Rule]:
 
 
 def rule_faults(rule: Rule) -> Iterator[str]:
-    """What is wrong with a rule; each reason starts with `: ` or with `, ` and a variant's id."""
-    names = [variant.id for variant in rule.variants]
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    """Yields the faults of a rule; each starts with `: ` or with `, ` and a variant's id."""
+    ids = [variant.id for variant in rule.variants]
+    for name in sorted({name for name in ids if ids.count(name) > 1}):
         yield f": id {name!r} is used twice"
     factual = sum(variant.factual for variant in rule.variants)
     if not 1 <= factual <= 2 or not 4 <= len(rule.variants) - factual <= 5:

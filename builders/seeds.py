@@ -63,24 +63,24 @@ def checked_seeds(
     from ..eval.studies.seeding import SeedScene, find_seeds  # `validate` needs none of it
 
     source = Spec.parse(settings.generator).kind
-    shown = [described(row, source) for row in rows]
+    described_rows = [described(row, source) for row in rows]
     scenes = {
         row.seed_prompt: SeedScene(row.seed_prompt, row.left, row.right, row.pair_type)
-        for row in shown
+        for row in described_rows
     }
-    found = find_seeds(list(scenes.values()), settings, progress)
-    made = [
-        _with_image(row, source, found.images[row.seed_prompt])
-        if row.seed_prompt in found.images
+    outcome = find_seeds(list(scenes.values()), settings, progress)
+    with_images = [
+        _with_image(row, source, outcome.images[row.seed_prompt])
+        if row.seed_prompt in outcome.images
         else row
         for row in rows
     ]
-    return made, SeedCheck(
-        judge=dict(found.judge),
+    return with_images, SeedCheck(
+        judge=dict(outcome.judge),
         scenes=len(scenes),
-        kept=len(found.images),
-        drawn=found.drawn,
-        refused=dict(found.refused),
+        kept=len(outcome.images),
+        drawn=outcome.drawn,
+        refused=dict(outcome.refused),
     )
 
 

@@ -23,17 +23,17 @@ class Sequence(Struct):
     tell: str
     """How a judge recognizes one, with ``{}`` for the item."""
     context: str
-    """Where they are, and from where one looks; follows the names in the prompt."""
+    """Place and viewpoint; follows the names in the prompt."""
     items: list[str]
     """From left to right, at least three."""
     standards: list[str]
     """Ids in the standards registry, at least one."""
     frame: Frame
-    """Who looks, from where (`frames`)."""
+    """Viewpoint from which left and right hold (`frames`)."""
     fact: str
     """Fact table from which code derives the order (`facts`)."""
     review: tuple[str, ...] = ()
-    """Who else checked it: `reviewer-model`, `human`."""
+    """Reviewers besides the author: `reviewer-model`, `human`."""
 
 
 def read_sequences(bank: Path, standards: dict[str, Standard], facts: FactTables) -> list[Sequence]:
@@ -57,10 +57,10 @@ def read_sequences(bank: Path, standards: dict[str, Standard], facts: FactTables
 
 
 def _verify_order(sequence: Sequence, facts: FactTables, where: str) -> None:
-    names = [sequence.phrase.format(item) for item in sequence.items]
+    phrases = [sequence.phrase.format(item) for item in sequence.items]
     fact, frame = sequence.fact, sequence.frame
     try:
-        for pair in pairwise(names):
+        for pair in pairwise(phrases):
             if facts.order(fact, frame, "", pair) != pair:
                 raise BankError(
                     f"{where}: {pair[0]} is not left of {pair[1]} by fact {fact}", code="bad-entry"

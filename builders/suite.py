@@ -84,8 +84,8 @@ class Banks:
 
     @cached_property
     def drawables(self) -> dict[str, Drawable]:
-        known = {pair.id: pair for pairs in self.pairs.values() for pair in pairs}
-        return drawable_pairs(read_depictions(self.root), known, self.facts)
+        pairs_by_id = {pair.id: pair for pairs in self.pairs.values() for pair in pairs}
+        return drawable_pairs(read_depictions(self.root), pairs_by_id, self.facts)
 
     @cached_property
     def gold_looks(self) -> dict[str, str]:
@@ -146,23 +146,23 @@ SHIPPED = Banks(DEFAULT_BANK)
 
 
 class Fault(NamedTuple):
-    """What is wrong with one row."""
+    """Fault of one row."""
 
     row: str
     """Id of the row; empty for the whole table."""
     field: str
     """Column; may be empty."""
     message: str
-    """What is wrong."""
+    """Description of the fault."""
 
 
 Group = tuple[str, ...]
-"""What rows that belong together share: its kind, then its parts."""
+"""Key that rows which belong together share: its kind, then its values."""
 
 
-def entities_group(*names: str) -> Group:
+def entities_group(*entities: str) -> Group:
     """The group of rows about the same things, in any config and order of mention."""
-    return ("entities", *sorted(names))
+    return ("entities", *sorted(entities))
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,10 @@ class SuiteRecipe(Generic[R]):
     build: Callable[[Banks, random.Random], list[R]]
     """Rows in release order; the generator is seeded for this suite alone."""
     faults: Callable[[list[R], Banks], Iterator[Fault]]
-    """What is wrong with the rows beyond what their type checks."""
+    """Yields the faults of rows that their type does not check."""
     group: Callable[[R], Group] | None
-    """What rows share that a hold-out must not separate, even across configs; None if the rows are
-    published elsewhere, so that nothing can be held out."""
+    """Returns the key of rows that a hold-out must not separate, even across configs; None if the
+    rows are published elsewhere, so that nothing can be held out."""
     breakdown: tuple[str, ...] = ()
     """Columns by whose values the card counts the rows."""
     composition: Composition | None = None

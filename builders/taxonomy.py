@@ -68,7 +68,7 @@ class Thing(Struct):
 
 
 class Suits(Struct):
-    """Which entities of its kind an action suits; all of them if both lists are empty."""
+    """Entities of its kind that an action suits; all of them if both lists are empty."""
 
     categories: list[str]
     """Whole categories."""
@@ -100,7 +100,7 @@ class Action(Struct):
     id: str
     """Slug; never changes."""
     kind: EntityKind
-    """Which entities it is for."""
+    """Kind of entity that it is for."""
     group: str
     """The paper's group."""
     name: str
@@ -112,7 +112,7 @@ class Action(Struct):
     clause: str | None
     """Follows a subject; None likewise."""
     suits: Suits
-    """Which entities can do or have it."""
+    """Entities that can do or have it."""
     visible: bool
     """Whether a still image can show it; only then is it used in items."""
     ordinary: bool = False
@@ -253,10 +253,13 @@ class Taxonomy:
                     f"{file}: {kind} actions must be {groups}, are {counts}", code="unbalanced-bank"
                 )
         for entity in self.entities.values():
-            for other in entity.confusable:
-                if other not in self.entities or entity.name not in self.entities[other].confusable:
+            for confusable in entity.confusable:
+                if (
+                    confusable not in self.entities
+                    or entity.name not in self.entities[confusable].confusable
+                ):
                     raise BankError(
-                        f"{bank}: {entity.name}: confusable {other!r} is not mutual",
+                        f"{bank}: {entity.name}: confusable {confusable!r} is not mutual",
                         code="bad-entry",
                     )
         for action in self.actions.values():
@@ -280,20 +283,23 @@ def _check_action(action: Action, taxonomy: Taxonomy, file: Path) -> None:
     where = f"{file}, {action.id}"
     kind_entities = taxonomy.of_kind(action.kind)
     categories = {e.row.category for e in kind_entities}
-    names = {e.name for e in kind_entities} | {e.name.split(" ", 1)[-1] for e in kind_entities}
+    entity_names = {e.name for e in kind_entities} | {
+        e.name.split(" ", 1)[-1] for e in kind_entities
+    }
     if unknown := set(action.suits.categories) - categories:
         raise BankError(
             f"{where}: suits.categories: unknown {sorted(unknown)}", code="unknown-reference"
         )
-    if unknown := set(action.suits.entities) - names:
+    if unknown := set(action.suits.entities) - entity_names:
         raise BankError(
             f"{where}: suits.entities: unknown {sorted(unknown)}", code="unknown-reference"
         )
-    for other in action.contrast:
-        partner = taxonomy.actions.get(other)
+    for contrasted in action.contrast:
+        partner = taxonomy.actions.get(contrasted)
         if partner is None or action.id not in partner.contrast or partner.kind != action.kind:
             raise BankError(
-                f"{where}: contrast {other!r} is not a mutual action of its kind", code="bad-entry"
+                f"{where}: contrast {contrasted!r} is not a mutual action of its kind",
+                code="bad-entry",
             )
     if (action.pair is not None) != (action.group == "parallel"):
         raise BankError(f"{where}: exactly the group `parallel` has a pair", code="bad-entry")
@@ -315,7 +321,9 @@ def _humans(occupation: Occupation) -> Iterable[TaxonomyEntity]:
             look=f"{'man' if gender == 'male' else 'woman'}: {occupation.look}",
         )
         # A man and a woman of look-alike occupations are still told apart.
-        confusable = frozenset(f"{gender} {other}" for other in occupation.confusable)
+        confusable = frozenset(
+            f"{gender} {occupation_name}" for occupation_name in occupation.confusable
+        )
         yield TaxonomyEntity(row, f"{gender} {occupation.plural}", confusable, "large")
 
 

@@ -14,8 +14,11 @@ LANGUAGES = ("ar", "he", "zh", "ja", "hi", "es", "de", "fr", ENGLISH)
 """Languages of every translated config, in the order of its rows."""
 
 
-def translated(source: Row, language: Language, names: Sequence[str]) -> dict[str, Any]:
-    """The fields that every translation of an English row has; names: entities as mentioned."""
+def translated(source: Row, language: Language, entities: Sequence[str]) -> dict[str, Any]:
+    """The fields that every translation of an English row has.
+
+    entities: English names in order of mention.
+    """
     code = language.grammar.language
     used = "occupations.yaml animals.yaml objects.yaml languages.yaml"
     english = code == ENGLISH
@@ -23,13 +26,13 @@ def translated(source: Row, language: Language, names: Sequence[str]) -> dict[st
         "source_id": source.id,
         "language": code,
         "direction": language.grammar.direction,
-        "prompt": language.prompt(*names),
-        "swapped_prompt": language.prompt(*names[::-1]),
+        "prompt": language.prompt(*entities),
+        "swapped_prompt": language.prompt(*entities[::-1]),
         "review": ["code"] if english else ["code", "reviewer-model"],
         "seeds": source.seeds,
         "provenance": Provenance(
             bank=used if english else f"{used} languages/{code}.yaml",
-            entry=", ".join(names),
+            entry=", ".join(entities),
             author="rules",
             calls=[],
         ),
@@ -49,11 +52,15 @@ def source_faults(
 
 
 def language_faults(
-    row: TranslatedRow, language: Language, names: Sequence[str], named: Sequence[str], *texts: str
+    row: TranslatedRow,
+    language: Language,
+    entities: Sequence[str],
+    named: Sequence[str],
+    *texts: str,
 ) -> Iterator[Fault]:
     """Letters, grammar, and the order in which the prompts are read.
 
-    names: the entities in English, in order of mention; named: as the prompts name them; texts:
+    entities: their English names in order of mention; named: as the prompts name them; texts:
     further columns in the language.
     """
     yield from equal_fault(row, "direction", language.grammar.direction)
@@ -61,31 +68,31 @@ def language_faults(
         for message in language.text_faults(getattr(row, field)):
             yield Fault(row.id, field, f"{message}: {getattr(row, field)!r}")
     yield from _reading_faults(row, named)
-    if not set(names) <= set(language.names):
+    if not set(entities) <= set(language.names):
         return  # the entities themselves are at fault
-    if confused(language, names):
-        yield Fault(row.id, "prompt", f"one name holds the other: {row.prompt!r}")
-    yield from equal_fault(row, "prompt", language.prompt(*names))
-    yield from equal_fault(row, "swapped_prompt", language.prompt(*names[::-1]))
+    if confused(language, entities):
+        yield Fault(row.id, "prompt", f"one name contains the other: {row.prompt!r}")
+    yield from equal_fault(row, "prompt", language.prompt(*entities))
+    yield from equal_fault(row, "swapped_prompt", language.prompt(*entities[::-1]))
 
 
-def confused(language: Language, names: Sequence[str]) -> bool:
+def confused(language: Language, entities: Sequence[str]) -> bool:
     """Whether one of the names could be found within another."""
-    return any(language.confusing(a, b) for n, a in enumerate(names) for b in names[n + 1 :])
+    return any(language.confusing(a, b) for n, a in enumerate(entities) for b in entities[n + 1 :])
 
 
 def _reading_faults(row: TranslatedRow, named: Sequence[str]) -> Iterator[Fault]:
-    """Who is mentioned first is read first, and both prompts differ in the names alone."""
+    """The entity mentioned first is read first, and both prompts differ in the names alone."""
     between = []
-    for field, names in (("prompt", named), ("swapped_prompt", named[::-1])):
+    for field, ordered in (("prompt", named), ("swapped_prompt", named[::-1])):
         text: str = getattr(row, field).casefold()
-        parts: list[str] = []
-        for name in (name.casefold() for name in names):
-            before, found, text = text.partition(name)
-            if not found or (before and not parts):
-                yield Fault(row.id, field, f"does not name {', then '.join(map(repr, names))}")
+        gaps: list[str] = []
+        for name in (name.casefold() for name in ordered):
+            before, match, text = text.partition(name)
+            if not match or (before and not gaps):
+                yield Fault(row.id, field, f"does not name {', then '.join(map(repr, ordered))}")
                 return
-            parts.append(before)
-        between.append((*parts, text))
+            gaps.append(before)
+        between.append((*gaps, text))
     if between[0] != between[1]:
         yield Fault(row.id, "swapped_prompt", "differs from prompt in more than the names")

@@ -1,4 +1,4 @@
-"""What people said of constrained pairs on the page of `audit serve --kind bank`."""
+"""Votes of human readers on constrained pairs, from the page of `audit serve --kind bank`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ HUMAN = "human"
 
 
 class PairVote(Struct):
-    """What most of those say who read a pair."""
+    """Majority vote of those who read a pair."""
 
     pair: str
     """Id of the entry."""
     read: str
     """Digest of the row that they read: a vote is worth nothing once the row is another one."""
     said: Literal["accept", "edit", "reject"]
-    """What should become of it."""
+    """Verdict of the majority."""
     people: int
-    """How many read it."""
+    """Number of readers."""
 
 
 def read_votes(bank: Path) -> dict[str, PairVote]:
@@ -34,11 +34,11 @@ def read_votes(bank: Path) -> dict[str, PairVote]:
     votes = read_by_name(path, PairVote, "pair")
     for vote in votes.values():
         if vote.people < 1:
-            raise BankError(f"{path}, {vote.pair}: people: nobody read it", code="bad-entry")
+            raise BankError(f"{path}, {vote.pair}: people: must be at least 1", code="bad-entry")
     return votes
 
 
-def said_of(row: Row, votes: dict[str, PairVote]) -> str:
-    """What people said of a row as it is; empty where nobody read it so."""
+def vote_on(row: Row, votes: dict[str, PairVote]) -> str:
+    """Returns the vote on a row in its current form; empty if nobody read that form."""
     vote = votes.get(row.provenance.entry)
     return vote.said if vote is not None and vote.read == content_digest(row) else ""

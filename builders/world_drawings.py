@@ -34,9 +34,9 @@ from .gold import (
 from .worlds import WorldEntry
 
 FOLDER = "world_drawings"
-"""Of the bank."""
+"""Folder of the bank with the drawings."""
 REACH = 1.0
-"""How far shapes may reach beyond the stage: beams, horizons and slopes run out of the image."""
+"""Distance that shapes may reach beyond the stage: beams, horizons and slopes leave the image."""
 DRAWN: tuple[World, ...] = get_args(World)
 
 
@@ -48,13 +48,13 @@ class WorldDrawing(Struct):
     scene: tuple[VectorShape, ...] = ()
     """Backdrop of both worlds, which throws no shadow."""
     behind: tuple[VectorShape, ...] = ()
-    """What both worlds show, behind what only one of them has."""
+    """Shapes of both worlds, behind those of one world alone."""
     real: tuple[VectorShape, ...] = ()
-    """What only the real world shows."""
+    """Shapes of the real world alone."""
     altered: tuple[VectorShape, ...] = ()
-    """What only the altered world shows."""
+    """Shapes of the altered world alone."""
     over: tuple[VectorShape, ...] = ()
-    """What both worlds show, in front."""
+    """Shapes of both worlds, in front."""
     ground: str = ""
     """Color behind the stage, e.g. a night sky; a light one if empty."""
     styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
@@ -112,21 +112,21 @@ def drawn_groups(
 ) -> dict[str, DrawnGroup]:
     """Every drawing by its group. Raises BankError naming file, entry and fault."""
     status = {s.id: s.status for some in laws.values() for law in some for s in law.scenes}
-    found = {}
+    groups = {}
     for file, drawings in files.items():
         for drawing in drawings:
             entry = f"{FOLDER}/{file}.yaml"
             for fault in (*_group_faults(drawing, status, worlds), *drawing_faults(drawing)):
                 raise BankError(f"{entry}, {drawing.group}: {fault}", code="bad-entry")
-            found[drawing.group] = DrawnGroup(drawing, entry)
-    return found
+            groups[drawing.group] = DrawnGroup(drawing, entry)
+    return groups
 
 
 def _group_faults(
     drawing: WorldDrawing, status: Mapping[str, str], worlds: Mapping[str, WorldEntry]
 ) -> Iterator[str]:
     if drawing.group not in status:
-        yield "group: is no group of the bank"
+        yield "group: is not a group of the bank"
     elif status[drawing.group] == "retired":
         yield "group: is retired"
     elif drawing.group not in worlds:
@@ -134,9 +134,9 @@ def _group_faults(
 
 
 def drawing_faults(drawing: WorldDrawing) -> Iterator[str]:
-    """What is wrong with a drawing: colors, letters, sprites, places, or no difference at all."""
+    """Yields the faults of a drawing: colors, letters, sprites, places, or no difference at all."""
     if not drawing.styles:
-        yield "styles: names none"
+        yield "styles: name at least one"
     if not drawing.real and not drawing.altered:
         yield "real, altered: nothing is in one world alone"
     try:

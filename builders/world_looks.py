@@ -27,14 +27,14 @@ ALL = "all"
 
 
 class WorldLook(Struct):
-    """What a reader answered who saw an image without its key."""
+    """Answers of a reader who saw an image without its key."""
 
     image: str
     """SHA-256 of the image's file."""
     group: str
     """Id of its group."""
     world: World
-    """What it shows."""
+    """World that it shows."""
     asked: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
     """Digest of the questions as they were asked."""
     presence: LookAnswer
@@ -55,7 +55,7 @@ class Discrimination:
     groups: int
     """Groups that were looked at."""
     told: int
-    """Groups whose answers are those of the key in both worlds."""
+    """Groups with only right answers in both worlds."""
     unsure: int
     """Groups with an answer `unsure`."""
 
@@ -71,10 +71,12 @@ class Undecided:
     """World -> what was answered; several answers with a slash between."""
 
     def __str__(self) -> str:
-        said = ", ".join(f"{answer} of the {world} world" for world, answer in self.answers.items())
+        answers = ", ".join(
+            f"{answer} of the {world} world" for world, answer in self.answers.items()
+        )
         must = "must be yes" if self.question == PRESENCE else "does not tell the worlds apart"
         return (
-            f"{must}, answered {said}: {question_text(self.row, self.question)} "
+            f"{must}, answered {answers}: {question_text(self.row, self.question)} "
             f"Rewrite it, or leave {self.row.group} undrawn"
         )
 
@@ -106,7 +108,7 @@ def keyed_answer(row: AlteredWorldGold, question: str) -> LookAnswer:
 
 
 def answers_of(row: AlteredWorldGold, looks: Mapping[str, WorldLook]) -> dict[str, str]:
-    """Question -> answer of who looked at an image; empty where nobody did since it changed."""
+    """Returns question -> answer about an image; empty if nobody looked since it changed."""
     look = looks.get(row.image_sha256)
     if look is None or look.asked != asked_digest(row):
         return {}
@@ -114,9 +116,9 @@ def answers_of(row: AlteredWorldGold, looks: Mapping[str, WorldLook]) -> dict[st
 
 
 def recognized(row: AlteredWorldGold, looks: Mapping[str, WorldLook]) -> bool:
-    """Whether somebody looked at an image and answered every question as its key does."""
-    said = answers_of(row, looks)
-    return bool(said) and all(said[name] == keyed_answer(row, name) for name in ASKED)
+    """Whether a reader of an image answered every question as its key does."""
+    answers = answers_of(row, looks)
+    return bool(answers) and all(answers[name] == keyed_answer(row, name) for name in ASKED)
 
 
 def undecided(
@@ -124,16 +126,20 @@ def undecided(
 ) -> Iterator[Undecided]:
     """Every question of a group about which an answer is not that of the key."""
     for listed in _by_group(rows).values():
-        said = [(row, answers_of(row, looks)) for row in listed]
-        said = [(row, answers) for row, answers in said if answers]
+        answered = [(row, answers_of(row, looks)) for row in listed]
+        answered = [(row, answers) for row, answers in answered if answers]
         for name in ASKED:
-            wrong = [row for row, answers in said if answers[name] != keyed_answer(row, name)]
+            wrong = [row for row, answers in answered if answers[name] != keyed_answer(row, name)]
             if wrong:
                 by_world: dict[World, list[str]] = {"real": [], "altered": []}
-                for row, answers in said:
+                for row, answers in answered:
                     by_world[row.world].append(answers[name])
-                told = {w: "/".join(dict.fromkeys(part)) for w, part in by_world.items() if part}
-                yield Undecided(wrong[0], name, told)
+                answers_by_world = {
+                    w: "/".join(dict.fromkeys(answers_given))
+                    for w, answers_given in by_world.items()
+                    if answers_given
+                }
+                yield Undecided(wrong[0], name, answers_by_world)
 
 
 def discriminations(
@@ -142,26 +148,26 @@ def discriminations(
     """Discipline, and `all` -> each question, over the groups of which both worlds were seen."""
     counts: dict[tuple[str, str], list[int]] = {}
     for listed in _by_group(rows).values():
-        said = {row.id: answers_of(row, looks) for row in listed}
-        seen = [row for row in listed if said[row.id]]
-        if len({row.world for row in seen}) < 2:
+        answers = {row.id: answers_of(row, looks) for row in listed}
+        answered = [row for row in listed if answers[row.id]]
+        if len({row.world for row in answered}) < 2:
             continue
         for name in ASKED:
-            told = all(said[row.id][name] == keyed_answer(row, name) for row in seen)
-            unsure = any(said[row.id][name] == "unsure" for row in seen)
-            for part in (seen[0].discipline, ALL):
-                count = counts.setdefault((part, name), [0, 0, 0])
-                for place, one in enumerate((True, told, unsure)):
-                    count[place] += one
-    parts = sorted({part for part, _ in counts} - {ALL})
+            correct = all(answers[row.id][name] == keyed_answer(row, name) for row in answered)
+            unsure = any(answers[row.id][name] == "unsure" for row in answered)
+            for discipline in (answered[0].discipline, ALL):
+                count = counts.setdefault((discipline, name), [0, 0, 0])
+                for place, holds in enumerate((True, correct, unsure)):
+                    count[place] += holds
+    disciplines = sorted({discipline for discipline, _ in counts} - {ALL})
     return {
-        part: [Discrimination(name, *counts[part, name]) for name in ASKED]
-        for part in (*parts, *([ALL] if counts else []))
+        discipline: [Discrimination(name, *counts[discipline, name]) for name in ASKED]
+        for discipline in (*disciplines, *([ALL] if counts else []))
     }
 
 
 def _by_group(rows: Iterable[AlteredWorldGold]) -> dict[str, list[AlteredWorldGold]]:
-    found: dict[str, list[AlteredWorldGold]] = {}
+    groups: dict[str, list[AlteredWorldGold]] = {}
     for row in rows:
-        found.setdefault(row.group, []).append(row)
-    return found
+        groups.setdefault(row.group, []).append(row)
+    return groups

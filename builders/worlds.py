@@ -22,7 +22,7 @@ from .lemmas import content, lemma, synonyms
 from .phrases import sentence, wrong_article
 
 FOLDER = "worlds"
-"""Of the bank; `worlds/STEM.yaml` is about the groups of `counterfactual/STEM.yaml`."""
+"""Folder of the bank; `worlds/STEM.yaml` has entries for groups of `counterfactual/STEM.yaml`."""
 
 TOKENS = 70
 """A prompt has fewer CLIP tokens: of the 77 that encoders read, two are marks, and a generator may
@@ -102,7 +102,7 @@ class DescribedOutcome(Struct):
 
 
 class WorldEntry(Struct):
-    """What the second edition adds to one group. Every field without a default is required."""
+    """Additions of the second edition to one group. Fields without a default are required."""
 
     id: str
     """Id of the group."""
@@ -145,9 +145,9 @@ def shortened(
     law: Law, scene: CounterfactualScene, form: ShortForm | DescribedOutcome | None
 ) -> tuple[Law, CounterfactualScene]:
     """Law and scene with the texts of a form in place of their own."""
-    given = form.model_dump() if form else {}
-    texts = {name: given[name] for name in ("scene", "counterfactual") if given.get(name)}
-    altered = {"altered": given["altered"]} if given.get("altered") else {}
+    fields = form.model_dump() if form else {}
+    texts = {name: fields[name] for name in ("scene", "counterfactual") if fields.get(name)}
+    altered = {"altered": fields["altered"]} if fields.get("altered") else {}
     return law.model_copy(update=altered), scene.model_copy(update=texts)
 
 
@@ -157,16 +157,16 @@ def world_prompts(
     """Every prompt of a group, by level and phrasing: `L0/template`, `L1`, `L2/narrative`,
     `described`."""
     law, scene = shortened(law, scene, entry.short)
-    made = {"L1": sentence(f"draw {scene.scene}")}
+    prompts = {"L1": sentence(f"draw {scene.scene}")}
     for name in PHRASINGS:
         if control is not None:
-            made[f"L0/{name}"] = premise(control, scene, name)
-        made[f"L3/{name}"] = premise(law, scene, name)
-        made[f"L2/{name}"] = f"{premise(law, scene, name)} {scene.counterfactual}"
+            prompts[f"L0/{name}"] = premise(control, scene, name)
+        prompts[f"L3/{name}"] = premise(law, scene, name)
+        prompts[f"L2/{name}"] = f"{premise(law, scene, name)} {scene.counterfactual}"
     if entry.described is not None:
         law, scene = shortened(law, scene, entry.described)
-        made["described"] = f"{premise(law, scene)} {scene.counterfactual}"
-    return made
+        prompts["described"] = f"{premise(law, scene)} {scene.counterfactual}"
+    return prompts
 
 
 def time_clause(scene: str) -> bool:
@@ -202,8 +202,8 @@ def draw_control(law: Law, scene: CounterfactualScene, controls: Mapping[str, La
 def entry_faults(
     law: Law, scene: CounterfactualScene, entry: WorldEntry, controls: Mapping[str, Law]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a group of the second edition, as (field, message): its entry and the
-    texts and questions of the bank that it stands on."""
+    """Yields the faults of a group of the second edition, as (field, message): of its entry and of
+    the texts and questions of the bank that it uses."""
     if scene.status == "retired":
         yield "id", "the group is retired: remove the entry"
     yield from _presence_faults(scene, entry)
@@ -230,7 +230,7 @@ def entry_faults(
 
 
 def question_faults(scene: CounterfactualScene) -> Iterator[tuple[str, str]]:
-    """What is wrong with the questions of the bank, as far as code can tell."""
+    """Yields the faults of a group's questions that code can find, as (field, message)."""
     texts = {name: getattr(scene, f"q_{name}").text for name in KEYED}
     for name, text in texts.items():
         if not _QUESTION.fullmatch(text):
@@ -238,19 +238,19 @@ def question_faults(scene: CounterfactualScene) -> Iterator[tuple[str, str]]:
         yield from _absence_faults(f"q_{name}", text)
         if _UNCHANGED.search(text):
             yield f"q_{name}", f"asks for what both worlds show ('still'): {text!r}"
-        known = f"{scene.scene} {scene.factual} {scene.counterfactual}"
-        if extra := set(re.findall(r"\d+", text)) - set(re.findall(r"\d+", known)):
+        group_texts = f"{scene.scene} {scene.factual} {scene.counterfactual}"
+        if extra := set(re.findall(r"\d+", text)) - set(re.findall(r"\d+", group_texts)):
             yield f"q_{name}", f"has a number that no prompt asks for: {', '.join(sorted(extra))}"
     for world in ("factual", "counterfactual"):
         if set(content(texts[f"point_{world}"])) == set(content(texts[f"logic_{world}"])):
             yield f"q_logic_{world}", "asks the same as the point question"
-    for part in ("point", "logic"):
-        if texts[f"{part}_factual"] == texts[f"{part}_counterfactual"]:
-            yield f"q_{part}_counterfactual", "is the question of the real world"
+    for dimension in ("point", "logic"):
+        if texts[f"{dimension}_factual"] == texts[f"{dimension}_counterfactual"]:
+            yield f"q_{dimension}_counterfactual", "is the question of the real world"
 
 
 def control_faults(law: Law, scene: CounterfactualScene, control: Law) -> Iterator[tuple[str, str]]:
-    """Why an altered law is no control for a group: it may touch what the image shows."""
+    """Yields why an altered law can't be a group's control: it may change what the image shows."""
     if control.discipline == law.discipline:
         yield "control", f"{control.id!r} is of {law.discipline} too: choose another discipline"
     about = f"{scene.scene} {scene.factual} {scene.counterfactual}"
@@ -264,15 +264,15 @@ _COMMON = frozenset("lie stand world thing side large small white hour".split())
 
 def _absence_faults(field: str, text: str) -> Iterator[tuple[str, str]]:
     """An absence alone is true of an empty image: something visible must be told first."""
-    if (found := _NEGATION.search(text)) is None:
+    if (negation := _NEGATION.search(text)) is None:
         return
-    told = text[: found.start()]
-    plain = found.group(0).lower() in ("without", "no", "not", "none", "nothing")
-    acts = re.match(r"Do|Has|Have|Can", text) is not None and found.group(0) == "without"
-    affirms = plain and (acts or _AFTER_PREDICATE.search(told)) and len(set(content(told))) > 1
-    if not (affirms or _PRESENT.search(told)):
+    before = text[: negation.start()]
+    plain = negation.group(0).lower() in ("without", "no", "not", "none", "nothing")
+    acts = re.match(r"Do|Has|Have|Can", text) is not None and negation.group(0) == "without"
+    affirms = plain and (acts or _AFTER_PREDICATE.search(before)) and len(set(content(before))) > 1
+    if not (affirms or _PRESENT.search(before)):
         ask = "ask 'Is X there and without Y?'"
-        yield field, f"asks for an absence ({found.group(0)!r}) alone, {ask}: {text!r}"
+        yield field, f"asks for an absence ({negation.group(0)!r}) alone, {ask}: {text!r}"
 
 
 def _presence_faults(scene: CounterfactualScene, entry: WorldEntry) -> Iterator[tuple[str, str]]:
@@ -281,8 +281,8 @@ def _presence_faults(scene: CounterfactualScene, entry: WorldEntry) -> Iterator[
     if _NEGATION.search(entry.presence):
         yield "presence", "must not ask for an absence"
     outcomes = {*content(scene.factual), *content(scene.counterfactual)}
-    told = set(content(scene.scene))
-    if early := set(content(entry.presence)) & outcomes - told:
+    scene_words = set(content(scene.scene))
+    if early := set(content(entry.presence)) & outcomes - scene_words:
         words = ", ".join(sorted(early))
         yield "presence", f"asks for the outcome: {words} (not in the scene)"
 
@@ -297,9 +297,9 @@ def _chain_faults(scene: CounterfactualScene, entry: WorldEntry) -> Iterator[tup
         yield "chain", "the last step does not say what is seen: it shares no word with the outcome"
 
 
-def _related(one: str, other: str) -> bool:
-    first = set(content(one))
-    return any({word, *synonyms(word)} & first for word in content(other))
+def _related(text: str, other_text: str) -> bool:
+    first = set(content(text))
+    return any({word, *synonyms(word)} & first for word in content(other_text))
 
 
 def _short_faults(
@@ -307,8 +307,8 @@ def _short_faults(
 ) -> Iterator[tuple[str, str]]:
     if entry.short is None:
         return
-    own = entry.model_copy(update={"short": None, "described": None})
-    if clip_length(world_prompts(law, scene, own, None)["L2/narrative"]) < TOKENS:
+    unshortened = entry.model_copy(update={"short": None, "described": None})
+    if clip_length(world_prompts(law, scene, unshortened, None)["L2/narrative"]) < TOKENS:
         yield "short", "is not needed: the group's own texts are short enough"
     yield from _text_faults("short", entry.short)
     if entry.short == ShortForm():
@@ -324,8 +324,8 @@ def _described_faults(
     if not re.fullmatch(r"[a-z]+", described.noun):
         yield "described", f"noun: one lower-case word, not {described.noun!r}"
     noun = lemma(described.noun)
-    told = set(content(scene.counterfactual))
-    if noun not in told:
+    outcome_words = set(content(scene.counterfactual))
+    if noun not in outcome_words:
         yield "described", f"noun: {described.noun!r} is not in the outcome"
     elif described.noun not in shortened(law, scene, entry.short)[1].counterfactual.lower():
         yield "described", f"noun: not spelled as in the outcome of L2: {described.noun!r}"
@@ -336,14 +336,14 @@ def _described_faults(
 
 
 def naming(prompt: str, noun: str, group: str) -> Iterator[str]:
-    """How a prompt names a noun after all: by a form of it, or by a synonym.
+    """Yields how a prompt still names a noun: by a form of it, or by a synonym.
 
     A synonym that the group needs in another meaning stands in its own texts, `group`, too.
     """
-    words, own = set(content(prompt)), lemma(noun)
-    if own in words or re.search(rf"\b{noun}", prompt, re.IGNORECASE):
+    words, root = set(content(prompt)), lemma(noun)
+    if root in words or re.search(rf"\b{noun}", prompt, re.IGNORECASE):
         yield f"still names {noun!r}"
-    if same := synonyms(own, "noun") & words - set(content(group)):
+    if same := synonyms(root, "noun") & words - set(content(group)):
         yield f"has a synonym of {noun!r}: {', '.join(sorted(same))}"
 
 
@@ -359,5 +359,5 @@ def _text_faults(field: str, form: ShortForm | DescribedOutcome) -> Iterator[tup
 
 def controls_by_id(listed: Iterable[ControlLaw], laws: Iterable[Law]) -> dict[str, Law]:
     """The laws that `controls.yaml` names. Raises KeyError for an id that no law has."""
-    known = {law.id: law for law in laws}
-    return {control.law: known[control.law] for control in listed}
+    laws_by_id = {law.id: law for law in laws}
+    return {control.law: laws_by_id[control.law] for control in listed}

@@ -1,4 +1,4 @@
-"""What is filled of the second edition of the altered worlds, file by file, and what is wrong."""
+"""Progress and faults of the second edition of the altered worlds, file by file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONTROLS = "controls.yaml"
 
 
 class WorldFault(NamedTuple):
-    """What is wrong with one entry, or a text it stands on."""
+    """Fault of one entry, or of a text that it uses."""
 
     file: str
     """Bank file, relative to the bank."""
@@ -46,7 +46,7 @@ class WorldFault(NamedTuple):
     field: str
     """Field of the entry or scene, or level of the prompt; may be empty."""
     message: str
-    """What is wrong."""
+    """Description of the fault."""
 
 
 class AlikeGroups(NamedTuple):
@@ -57,7 +57,7 @@ class AlikeGroups(NamedTuple):
     second: str
     """Id of the other."""
     likeness: float
-    """Of their content words, in [0, 1]."""
+    """Likeness of their content words, in [0, 1]."""
     first_text: str
     """Scene and outcome."""
     second_text: str
@@ -66,7 +66,7 @@ class AlikeGroups(NamedTuple):
 
 @dataclass
 class WorldsFile:
-    """What is filled for the groups of one file of `counterfactual/`."""
+    """Entries for the groups of one file of `counterfactual/`."""
 
     stem: str
     """Name of the file without suffix."""
@@ -80,8 +80,8 @@ class WorldsFile:
     @property
     def depths(self) -> dict[int, int]:
         """Entries of depth 0, 1 and 2 or more."""
-        found = Counter(min(entry.depth, 2) for entry in self.entries.values())
-        return {depth: found[depth] for depth in (0, 1, 2)}
+        counts = Counter(min(entry.depth, 2) for entry in self.entries.values())
+        return {depth: counts[depth] for depth in (0, 1, 2)}
 
     @property
     def marked(self) -> dict[str, int]:
@@ -147,20 +147,20 @@ def sheets(bank: Path, stems: tuple[str, ...] = ()) -> str:
     controls = read_controls(bank, read_laws(bank))
     lines: list[str] = []
     for file in worlds_files(bank, stems):
-        told = Counter(dict.fromkeys(PHRASINGS, 0))
-        told.update(entry.phrasing for entry in file.entries.values())
+        uses = Counter(dict.fromkeys(PHRASINGS, 0))
+        uses.update(entry.phrasing for entry in file.entries.values())
         for name, (law, scene) in file.groups.items():
             if name in file.entries:
                 continue
-            phrasing = min(PHRASINGS, key=told.__getitem__)  # the rarest of the file
-            told[phrasing] += 1
+            phrasing = min(PHRASINGS, key=uses.__getitem__)  # the rarest of the file
+            uses[phrasing] += 1
             lines += _sheet(law, scene, draw_control(law, scene, controls), phrasing)
     return "\n".join(lines)
 
 
 def _sheet(law: Law, scene: CounterfactualScene, control: str, phrasing: Phrasing) -> Iterator[str]:
-    told = f"{premise(law, scene)} {scene.counterfactual}"
-    yield f"# [{clip_length(told)} tokens] {told}"
+    explicit = f"{premise(law, scene)} {scene.counterfactual}"
+    yield f"# [{clip_length(explicit)} tokens] {explicit}"
     yield f"# really: {scene.factual}"
     yield from (f"# {name}: {getattr(scene, f'q_{name}').text}" for name in KEYED)
     yield from (f"# {field}: {message}" for field, message in question_faults(scene))

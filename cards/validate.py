@@ -33,7 +33,7 @@ from .manifest import MANIFEST, ConfigManifest, Manifest, counted, read_manifest
 Rebuild = Callable[[str, int | None], list[Row] | None]
 """Given a config and its seed, what the bank gives, without seed images; None if nobody knows."""
 
-ToldOfConfig = Callable[[str, list[Row]], Mapping[str, Any]]
+StatedFacts = Callable[[str, list[Row]], Mapping[str, Any]]
 """Given a config and all its rows, fields of its `ConfigManifest` that the bank decides."""
 
 CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
@@ -77,7 +77,7 @@ class Origin:
     """What it gives for a config."""
     as_released: Callable[[Row, str, str], Row]
     """A rebuilt row as it is with seed images from a source, under the license of its config."""
-    told_of: ToldOfConfig = lambda name, rows: {}
+    stated_facts: StatedFacts = lambda name, rows: {}
     """What the manifest says of a config."""
     reviews: tuple[ReviewRound, ...] | None = None
     """Who has read the bank; None where nobody knows."""
@@ -200,7 +200,7 @@ def origin_problems(root: Path, manifest: Manifest, origin: Origin) -> tuple[lis
         if expected is None:
             skipped.append(config.name)
             continue
-        for name, right in origin.told_of(config.name, expected).items():
+        for name, right in origin.stated_facts(config.name, expected).items():
             if (said := getattr(config, name)) != right:
                 message = f"says {_short(said)}, the bank gives {_short(right)}"
                 problems.append(Problem(MANIFEST, message, row=config.name, field=name))

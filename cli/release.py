@@ -158,14 +158,14 @@ def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:
         read_reviews,
         rebuilt,
         row_checks,
-        told_of,
+        stated_facts,
     )
     from ..cards.validate import Origin
     from ..cards.validate import validate as check
 
     folder = bank or DEFAULT_BANK
     origin = Origin(
-        bank_digest(folder), rebuilt(folder), as_released, told_of, read_reviews(folder)
+        bank_digest(folder), rebuilt(folder), as_released, stated_facts, read_reviews(folder)
     )
     rules = row_checks(folder)
     return lambda release: check(release, rules, origin)

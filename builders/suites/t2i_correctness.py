@@ -14,7 +14,7 @@ from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
 from ..constrained import ConstrainedPair, layout_faults, pair_prompt, unordered_faults
 from ..facts import FactError
 from ..suite import Banks, Fault, SuiteRecipe
-from ..votes import HUMAN, said_of
+from ..votes import HUMAN, vote_on
 
 ROWS = 400
 FAMILY_ROWS = 3
@@ -41,7 +41,7 @@ def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
     ]
     return [
         row.model_copy(update={"review": [*row.review, HUMAN]})
-        if said_of(row, banks.votes) == "accept"
+        if vote_on(row, banks.votes) == "accept"
         else row
         for row in rows
     ]
@@ -147,7 +147,7 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "reverse_prompt", pair_prompt(row.right, row.left, row.context))
         for fault in unordered_faults(row, banks.facts):
             yield Fault(row.id, "unordered_prompt", fault)
-        if (said := said_of(row, banks.votes)) not in ("", "accept"):
+        if (said := vote_on(row, banks.votes)) not in ("", "accept"):
             yield Fault(row.id, "review", f"people who read it say {said}")
         if not row.standards:
             yield Fault(row.id, "standards", "cites no standard")

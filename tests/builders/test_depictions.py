@@ -141,7 +141,7 @@ WHITE = {"draw": [{"rect": [0, 0, 1, 1], "fill": "white"}], "at": [0.5, 0.5]}
     [
         ({}, ""),
         ({"fact": "flag-atlantis"}, "is unknown"),
-        ({"parts": {"purple": GREEN}}, "no part of fact flag-italy"),
+        ({"parts": {"purple": GREEN}}, "not a part of fact flag-italy"),
         ({"parts": {"green": WHITE | {"at": [0.8, 0.5]}, "white": WHITE}}, "stands after"),
         ({"parts": {"green": GREEN | {"at": [0.05, 0.5]}}}, "leaves the stage"),
         ({"parts": {"green": GREEN | {"draw": [{"rect": [0, 0, 2, 1]}]}}}, "leaves its box"),

@@ -107,9 +107,9 @@ def test_what_can_not_be_derived_says_why(
     [
         ({"frames": {"facing": [], "north-up": []}}, "frames of one axis"),
         ({"standards": []}, "name a source"),
-        ({"row": []}, "holds no part"),
+        ({"row": []}, "has no part"),
         ({"grid": ["a b"], "shift": [0, 1]}, "one number for each row"),
-        ({"names": {"x": ["y"]}}, "'x' is no part"),
+        ({"names": {"x": ["y"]}}, "'x' is not a part"),
     ],
 )
 def test_a_table_that_contradicts_itself_is_named(changes: dict[str, Any], reason: str) -> None:

@@ -131,5 +131,5 @@ def test_the_first_mentioned_is_read_first_and_nothing_else_differs(
     text = getattr(row, field)
     damaged = row.model_copy(update={field: text.replace(old, new, 1)})
     assert damaged != row
-    faults = suite_faults(row.suite, [damaged], BANKS, whole=False)
+    faults = suite_faults(row.suite, [damaged], BANKS, complete=False)
     assert said in " ".join(fault.message for fault in faults)

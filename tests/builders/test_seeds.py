@@ -43,7 +43,7 @@ def drawn(rows: list[SeededRow], generator: str = "render:") -> list[SeededRow]:
 
 
 def faulty_fields(config: str, rows: list[SeededRow]) -> set[str]:
-    return {fault.field for fault in suite_faults(config, rows, BANKS, whole=False)}
+    return {fault.field for fault in suite_faults(config, rows, BANKS, complete=False)}
 
 
 @pytest.mark.parametrize("config", CONFIGS)

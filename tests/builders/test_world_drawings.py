@@ -181,12 +181,12 @@ def test_a_look_is_worth_nothing_once_the_image_or_a_question_is_another(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"group": "nobody"}, "is no group of the bank"),
+        ({"group": "nobody"}, "is not a group of the bank"),
         ({"group": "thumb-retired"}, "is retired"),
         ({"group": "thumb-bare"}, "has no entry in worlds/"),
         ({"group": TREE}, "is used twice"),
         ({"real": [], "altered": []}, "nothing is in one world alone"),
-        ({"styles": []}, "styles: names none"),
+        ({"styles": []}, "styles: name at least one"),
         ({"ground": "greeen"}, "no color 'greeen'"),
         ({"scene": [{"rect": [0, 0, 1, 1], "stroke": "#12"}]}, "no color '#12'"),
         ({"over": [{"sprite": "unicorn"}]}, "no sprite 'unicorn'"),

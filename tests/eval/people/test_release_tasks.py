@@ -79,5 +79,5 @@ def test_what_can_t_be_read_is_said(release: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of its configs has gold images"):
         open_audit([bare], "bank", tmp_path / "votes")
     (tmp_path / "votes.yaml").write_text("- {pair: a, read: b, said: accept, people: 0}\n")
-    with pytest.raises(BankError, match="nobody read it"):
+    with pytest.raises(BankError, match="people: must be at least 1"):
         read_votes(tmp_path)
