@@ -9,20 +9,20 @@ from dataclasses import replace
 from .scene import Scene
 
 SWAY = 0.012
-"""How far a figure moves to either side where it stands, in widths of the image."""
+"""Amplitude of a standing figure's sway, in widths of the image."""
 STEPS = 1.37
-"""Times that it does so in a clip; no whole number, so that no two frames are alike."""
+"""Sways in a clip; not an integer, so that no two frames are alike."""
 CROSSING = 0.08
 """Share of the clip in which figures walk past each other, around the set time."""
 
 
 def animate(scene: Scene, frames: int, swaps_at: float = 1.0) -> list[Scene]:
-    """The scene as it is in each of so many frames, evenly spaced in time from 0 to 1.
+    """Returns the scene in each of `frames` frames, evenly spaced in time from 0 to 1.
 
     swaps_at: when the figures exchange their sides, mirrored, in [0, 1): half-way through their
     walk; at 1 they stay. The order from left to right before and after it is known.
     """
-    found = []
+    moved_scenes = []
     for number in range(frames):
         time = number / max(1, frames - 1)
         walked = 0.0 if swaps_at >= 1 else _clamped((time - swaps_at) / CROSSING + 0.5)
@@ -34,8 +34,8 @@ def animate(scene: Scene, frames: int, swaps_at: float = 1.0) -> list[Scene]:
             if 0 < walked < 1:
                 faces = 1 if figure.x < 0.5 else -1
             figures.append(replace(figure, x=round(x, 4), faces=faces))
-        found.append(replace(scene, figures=tuple(figures)))
-    return found
+        moved_scenes.append(replace(scene, figures=tuple(figures)))
+    return moved_scenes
 
 
 def sides(scenes: Sequence[Scene]) -> list[tuple[str, ...]]:

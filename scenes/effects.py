@@ -44,7 +44,7 @@ class _Mark(TypedDict, total=False):
     least_y: float
     """Pixels from the top of the image; places above it move down to it."""
     mirror: str
-    """What mirrors as the figure does: `toward` for all, `place` for the places alone.
+    """Coordinates that mirror with the figure: `toward` for all, `place` for the places alone.
 
     `both` draws it on both sides. The marks are those of a figure that points to the right.
     """
@@ -123,10 +123,10 @@ def _flash(draw: ImageDraw.ImageDraw, box: Edges, toward: int) -> None:
 
 def _flames(draw: ImageDraw.ImageDraw, box: Edges, toward: int) -> None:
     width = box[2] - box[0]
-    for color, part in (("#e8480f", 1.0), ("#ff9d1c", 0.66), ("#ffe14d", 0.36)):
+    for color, share in (("#e8480f", 1.0), ("#ff9d1c", 0.66), ("#ffe14d", 0.36)):
         for x, h in ((0.15, 0.45), (0.38, 0.7), (0.62, 0.6), (0.85, 0.42)):
             cx, base = _at(box, x, 0.62)
-            height, half = h * part * (box[3] - box[1]), 0.15 * part * width
+            height, half = h * share * (box[3] - box[1]), 0.15 * share * width
             rising = [(cx - half, base), (cx - half / 3, base - height * 0.6), (cx, base - height)]
             falling = [(cx + half / 2, base - height * 0.5), (cx + half, base)]
             draw.polygon(rising + falling, color)

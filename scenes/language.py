@@ -1,4 +1,4 @@
-"""What the renderer understands of a prompt: entities in order, layout words and actions."""
+"""Parses prompts for the renderer: entities in order, layout words and actions."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ class Layout:
 @cache
 def _names() -> re.Pattern[str]:
     # Longest first, so that "mouse" never wins over a longer name that holds it.
-    names = sorted(entity_names(), key=lambda name: (-len(name), name))
+    longest_first = sorted(entity_names(), key=lambda name: (-len(name), name))
     # Only after an article or number: a "tight ball" or a "teddy bear" is no entity.
     return re.compile(
-        rf"\b(?:an?|the|one|two)\s+({'|'.join(map(re.escape, names))})\b", re.IGNORECASE
+        rf"\b(?:an?|the|one|two)\s+({'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE
     )
 
 
 def mentions(text: str) -> list[NamedEntity]:
     """Entities that the text names, each once, in order of first mention."""
-    found: dict[str, NamedEntity] = {}
+    entities: dict[str, NamedEntity] = {}
     for match in _names().finditer(text):
         entity = match.group(1).lower()
-        found.setdefault(entity, NamedEntity(entity, match.start(1), match.end(1)))
-    return sorted(found.values(), key=lambda mention: mention.start)
+        entities.setdefault(entity, NamedEntity(entity, match.start(1), match.end(1)))
+    return sorted(entities.values(), key=lambda mention: mention.start)
 
 
 def layout(text: str, named: list[NamedEntity]) -> Layout:
-    """The layout that the text asks for; a neutral horizontal one where it says nothing."""
+    """The layout that the text asks for; a neutral horizontal one if it states none."""
     lowered = text.lower()
     for words, axis in _ONE_OTHER.items():
         if words in lowered:
@@ -78,11 +78,13 @@ def layout(text: str, named: list[NamedEntity]) -> Layout:
     sides = [(m.start(), m.group(1)) for m in _SIDE.finditer(lowered)]
     if len(named) == len(sides) == 2:
         return Layout("horizontal", (0, 1) if sides[0][1] == "left" else (1, 0))
-    stated = [_stated(lowered[one.end : other.start]) for one, other in itertools.pairwise(named)]
+    stated = [
+        _stated(lowered[before.end : after.start]) for before, after in itertools.pairwise(named)
+    ]
     if len(stated) == 1 and stated[0] is not None:
         axis, sign = stated[0]
         return Layout(axis, (0, 1) if sign > 0 else (1, 0))
-    steps = [_step(*one) for one in stated if one is not None and one[0] != "depth"]
+    steps = [_step(*step) for step in stated if step is not None and step[0] != "depth"]
     if len(steps) == len(stated) > 1:
         return Layout("chain", tuple(range(len(named))), tuple(steps))
     return Layout("horizontal", None)

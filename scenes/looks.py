@@ -1,4 +1,4 @@
-"""What each entity looks like as drawn, in words for someone who sees the image.
+"""Descriptions of entities as drawn, in words for someone who sees the image.
 
 ``atlas/looks.json`` describes every sprite and names every color of clothes; people, who are drawn
 from parts, are described from their parts.
@@ -13,7 +13,7 @@ from .sprites import art, clothes, read_json
 
 @cache
 def look(entity: str) -> str:
-    """What the renderer draws for an entity, without a word for its side.
+    """Returns a description of an entity as drawn, without a word for its side.
 
     Raises KeyError for an entity that the atlas lacks.
 

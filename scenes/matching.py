@@ -45,12 +45,12 @@ class Match:
     height: float
     """In [0, 1] of the image's height."""
 
-    def overlap(self, other: Match) -> float:
+    def overlap(self, match: Match) -> float:
         """Intersection over union of the two boxes, in [0, 1]."""
-        width = _shared(self.x, self.width, other.x, other.width)
-        height = _shared(self.y, self.height, other.y, other.height)
+        width = _shared(self.x, self.width, match.x, match.width)
+        height = _shared(self.y, self.height, match.y, match.height)
         shared = width * height
-        return shared / (self.width * self.height + other.width * other.height - shared)
+        return shared / (self.width * self.height + match.width * match.height - shared)
 
 
 def _shared(a: float, a_size: float, b: float, b_size: float) -> float:
@@ -98,8 +98,8 @@ class SearchedImage:
         self, entity: str, poses: Sequence[str] = ("",), scales: tuple[float, ...] = SCALES
     ) -> Match:
         """The best match of an entity in any of the poses and sizes."""
-        found = (self._best(_templates(entity, pose, scales)) for pose in poses)
-        return max(found, key=lambda match: match.score)
+        matches = (self._best(_templates(entity, pose, scales)) for pose in poses)
+        return max(matches, key=lambda match: match.score)
 
     def _best(self, templates: _Templates) -> Match:
         from scipy import fft
@@ -129,11 +129,11 @@ class SearchedImage:
             height=height / _SHAPE[0],
         )
 
-    def change(self, other: SearchedImage, match: Match) -> float:
+    def change(self, changed: SearchedImage, match: Match) -> float:
         """Mean difference of the colors in the box of a match, in [0, 1]."""
         rows = slice(*_span(match.y, match.height, _SHAPE[0]))
         columns = slice(*_span(match.x, match.width, _SHAPE[1]))
-        return float(np.abs(self._pixels[rows, columns] - other._pixels[rows, columns]).mean())
+        return float(np.abs(self._pixels[rows, columns] - changed._pixels[rows, columns]).mean())
 
     def without(self, match: Match) -> SearchedImage:
         """The image with the box of a match painted over in the mean color."""

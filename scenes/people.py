@@ -45,7 +45,7 @@ def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
     """RGBA image of a person, feet at the lower edge, `WIDTH` x `HEIGHT` units at `scale`."""
     worn = clothes(name)
     if worn is None:
-        raise ValueError(f"{name!r} is no person")
+        raise ValueError(f"{name!r} is not a person")
     factor = scale * _SUPERSAMPLING
     size = (round(WIDTH * scale) * _SUPERSAMPLING, round(HEIGHT * scale) * _SUPERSAMPLING)
     canvas = Image.new("RGBA", size)
@@ -81,7 +81,7 @@ def _reduced(canvas: Image.Image) -> Image.Image:
     if drawn is not None:
         left, top = (side // _SUPERSAMPLING for side in drawn[:2])
         right, bottom = (-(-side // _SUPERSAMPLING) for side in drawn[2:])
-        part = canvas.crop(
+        drawing = canvas.crop(
             (
                 left * _SUPERSAMPLING,
                 top * _SUPERSAMPLING,
@@ -89,7 +89,7 @@ def _reduced(canvas: Image.Image) -> Image.Image:
                 bottom * _SUPERSAMPLING,
             )
         )
-        small.paste(part.reduce(_SUPERSAMPLING), (left, top))
+        small.paste(drawing.reduce(_SUPERSAMPLING), (left, top))
     return small
 
 

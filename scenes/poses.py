@@ -71,10 +71,10 @@ def find_pose(text: str) -> str | None:
     'kneeling'
     """
     lowered = text.lower()
-    found = [
+    matches = [
         (len(trigger), pose.name)
         for pose in POSES.values()
         for trigger in pose.triggers
         if trigger in lowered
     ]
-    return max(found)[1] if found else None
+    return max(matches)[1] if matches else None

@@ -1,4 +1,4 @@
-"""What a rendered image shows: figures with place, size and pose on a background."""
+"""Scene of a rendered image: figures with place, size and pose on a background."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 PROP = "prop "
-"""Prefix of the names of props, which are no entities."""
+"""Prefix of the names of props, which are not entities."""
 
 
 class Clothes(NamedTuple):
-    """What the renderer draws below the head of a person."""
+    """Clothes and prop that the renderer draws for a person."""
 
     body: str
     """Color of the top, `#rrggbb`."""
@@ -70,7 +70,7 @@ def art(name: str) -> str:
 
 
 def clothes(name: str) -> Clothes | None:
-    """What a person wears and holds; None for animals and objects."""
+    """Returns a person's clothes and prop; None for animals and objects."""
     entry = _entry(name)
     if "body" not in entry:
         return None

@@ -34,7 +34,7 @@ LINE_STYLES: dict[str, tuple[str, str]] = {
 }
 """Styles of lines in one color: paper and pen."""
 KINDS = ("rect", "ellipse", "polygon", "line", "curve", "path", "arc", "text", "sprite")
-"""What a shape can be; each is one of these."""
+"""Kinds of shapes; each shape is of exactly one."""
 
 _SUPER = 2
 _OUTLINE = "#2b2b2b"
@@ -83,14 +83,14 @@ class VectorShape(Struct):
 
     @property
     def kind(self) -> str:
-        """Which of `KINDS` it is. Raises ShapeError unless it is exactly one."""
-        given = [name for name in KINDS if getattr(self, name)]
-        if len(given) != 1:
+        """Returns its kind, of `KINDS`. Raises ShapeError unless it is exactly one."""
+        kinds = [name for name in KINDS if getattr(self, name)]
+        if len(kinds) != 1:
             raise ShapeError(
-                f"a shape is one of {', '.join(KINDS)}, not {given or 'nothing'}",
+                f"a shape is one of {', '.join(KINDS)}, not {kinds or 'nothing'}",
                 code="unknown-name",
             )
-        return given[0]
+        return kinds[0]
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ class PlacedPart:
     """Shapes in a box on the stage."""
 
     name: str
-    """Which part."""
+    """Name of the part."""
     shapes: tuple[VectorShape, ...]
     center: Point
-    """Of its box on the stage."""
+    """Center of its box on the stage."""
     size: Point
     """Width and height of its box."""
     label: str = ""
-    """What `{part}` stands for."""
+    """Text in place of `{part}`; the name of the part if empty."""
 
     @property
     def box(self) -> Extent:
@@ -146,9 +146,9 @@ class VectorImage:
     ground: str = ""
     """Color of the whole image behind the stage; empty: a light one that the seed draws."""
     turn: Turn = Turn()
-    """Of stage and shapes."""
+    """Turn of stage and shapes."""
     scene_turn: Turn = Turn()
-    """Of the scene."""
+    """Turn of the scene."""
     upright: bool = True
     """Whether parts keep their shape whatever the turn, which then moves only their places."""
     stage: Extent = (0.0, 0.0, 1.0, 1.0)
@@ -176,16 +176,16 @@ def draw_vector(image: VectorImage) -> Image.Image:
         return (shift[0] + x * scale) * side, (shift[1] + y * scale) * side
 
     unit = scale * side * min(x1 - x0, y1 - y0)
-    whole = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
+    stage_box = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
     scene = _Pen(back, place, unit, replace(image, turn=image.scene_turn))
     for shape in image.scene:
-        scene.draw(shape, whole, turned=True)
+        scene.draw(shape, stage_box, turned=True)
     pen = _Pen(back, place, unit, image)
     if image.style != "shaded":
-        _draw_things(pen, image, whole)
+        _draw_things(pen, image, stage_box)
         return back.reduce(_SUPER)
     things = Image.new("RGBA", (side, side), (0, 0, 0, 0))
-    _draw_things(_Pen(things, place, unit, image), image, whole)
+    _draw_things(_Pen(things, place, unit, image), image, stage_box)
     return _shaded(
         back.reduce(_SUPER),
         things.reduce(_SUPER),
@@ -193,14 +193,14 @@ def draw_vector(image: VectorImage) -> Image.Image:
     )
 
 
-def _draw_things(pen: _Pen, image: VectorImage, whole: PlacedPart) -> None:
+def _draw_things(pen: _Pen, image: VectorImage, stage_box: PlacedPart) -> None:
     for shape in image.behind:
-        pen.draw(shape, whole, turned=True)
+        pen.draw(shape, stage_box, turned=True)
     for part in image.parts:
         for shape in part.shapes:
             pen.draw(shape, part, turned=not image.upright)
     for shape in image.over:
-        pen.draw(shape, whole, turned=True)
+        pen.draw(shape, stage_box, turned=True)
 
 
 def _ground(image: VectorImage, paper: str) -> tuple[int, ...]:
@@ -258,20 +258,20 @@ class _Pen:
         self._turn = image.turn
         self._style = image.style
 
-    def draw(self, shape: VectorShape, part: PlacedPart, turned: bool) -> None:
-        """One shape of a part; where it is not `turned`, only the place of the part turns."""
+    def draw(self, shape: VectorShape, box: PlacedPart, turned: bool) -> None:
+        """Draws a shape of a part; unless `turned`, only the place of the part turns."""
         kind = shape.kind
         if kind in ("text", "sprite"):
-            x, y = self._at(shape.at, part, turned)
-            w, h = part.size
+            x, y = self._at(shape.at, box, turned)
+            w, h = box.size
             if turned and self._turn.quarter:
                 w, h = h, w
             if kind == "text":
-                self._text(shape, part, (x, y), width=w * shape.size[0], height=h)
+                self._text(shape, box, (x, y), width=w * shape.size[0], height=h)
             else:
                 self._sprite(shape, (x, y), size=(w, h), turned=turned)
             return
-        points = [self._at(p, part, turned) for p in outline(shape)]
+        points = [self._at(p, box, turned) for p in outline(shape)]
         fill, stroke, width = self._colors(shape)
         if fill is not None:
             self._draw.polygon(points, fill)
@@ -280,8 +280,8 @@ class _Pen:
             pixels = max(1, round(width * self._unit))
             self._draw.line([*points, *points[:2]] if closed else points, stroke, pixels, "curve")
 
-    def _at(self, point: Point, part: PlacedPart, turned: bool) -> Point:
-        (x, y), (w, h) = part.center, part.size
+    def _at(self, point: Point, box: PlacedPart, turned: bool) -> Point:
+        (x, y), (w, h) = box.center, box.size
         if turned:
             return self._place(self._turn((x + (point[0] - 0.5) * w, y + (point[1] - 0.5) * h)))
         x, y = self._turn((x, y))
@@ -301,9 +301,9 @@ class _Pen:
         return fill, stroke, shape.width
 
     def _text(
-        self, shape: VectorShape, part: PlacedPart, center: Point, *, width: float, height: float
+        self, shape: VectorShape, box: PlacedPart, center: Point, *, width: float, height: float
     ) -> None:
-        text = shape.text.replace("{part}", part.label or part.name)
+        text = shape.text.replace("{part}", box.label or box.name)
         pixels = max(6, round(shape.height * height * self._unit))
         font = _font(pixels)
         room = width * self._unit
@@ -406,12 +406,14 @@ def _smooth(points: Sequence[Point], closed: bool) -> list[Point]:
     if len(points) < 3:
         return list(points)
     ring = [points[-1], *points, *points[:2]] if closed else [points[0], *points, points[-1]]
-    made: list[Point] = []
+    smoothed: list[Point] = []
     for a, b, c, d in zip(ring, ring[1:], ring[2:], ring[3:], strict=False):
         for step in range(8):
             t = step / 8
-            made.append((_spline(a[0], b[0], c[0], d[0], t), _spline(a[1], b[1], c[1], d[1], t)))
-    return made if closed else [*made, points[-1]]
+            smoothed.append(
+                (_spline(a[0], b[0], c[0], d[0], t), _spline(a[1], b[1], c[1], d[1], t))
+            )
+    return smoothed if closed else [*smoothed, points[-1]]
 
 
 def _spline(*values: float) -> float:
@@ -434,12 +436,12 @@ def _path(text: str) -> Iterator[Point]:
             place += 1
         count = _ARGUMENTS.get(command)
         try:
-            given = list(map(float, words[place : place + (count or 0)]))
+            numbers = list(map(float, words[place : place + (count or 0)]))
         except ValueError:
-            given = []
-        if count is None or len(given) != count:
+            numbers = []
+        if count is None or len(numbers) != count:
             raise ShapeError(
-                f"path {text!r}: {command!r} is no command with its numbers", code="bad-value"
+                f"path {text!r}: {command!r} is not a command with its numbers", code="bad-value"
             )
         place += count
         if command == "Z":
@@ -447,11 +449,11 @@ def _path(text: str) -> Iterator[Point]:
             here = start
             command = ""
             continue
-        corners = list(zip(given[::2], given[1::2], strict=False))
+        corners = list(zip(numbers[::2], numbers[1::2], strict=False))
         if command == "H":
-            corners = [(given[0], here[1])]
+            corners = [(numbers[0], here[1])]
         elif command == "V":
-            corners = [(here[0], given[0])]
+            corners = [(here[0], numbers[0])]
         if command == "M":
             start, command = corners[0], "L"
             here = start
@@ -464,7 +466,9 @@ def _path(text: str) -> Iterator[Point]:
 def _bezier(points: Sequence[Point]) -> Iterator[Point]:
     steps = 1 if len(points) == 2 else 24
     for step in range(1, steps + 1):
-        t, left = step / steps, list(points)
-        while len(left) > 1:
-            left = [(a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t) for a, b in pairwise(left)]
-        yield left[0]
+        t, corners = step / steps, list(points)
+        while len(corners) > 1:
+            corners = [
+                (a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t) for a, b in pairwise(corners)
+            ]
+        yield corners[0]

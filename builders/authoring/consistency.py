@@ -65,7 +65,7 @@ def author_consistency(
         drawings = session.ledger.with_name(session.ledger.name + ".drawings")
         table = _seated(opened, game, drawings)
         played = AnnotationGame(
-            table.author, table.other, table.drawer, tellings=game.tellings, second=table.second
+            table.author, table.partner, table.drawer, tellings=game.tellings, second=table.second
         )
         items = played.run(images, progress)
         with written_bank(base, bank, without="consistency") as folder:
@@ -80,10 +80,10 @@ def author_consistency(
 
 @dataclass(frozen=True)
 class _Table:
-    """Who plays, and under what license."""
+    """Players of a game, and the license of its images."""
 
     author: Caller
-    other: Caller
+    partner: Caller
     drawer: CachedDrawer
     license: str
     second: Caller | None = None
@@ -92,14 +92,14 @@ class _Table:
 def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     """Both models and the drawer; in a replay, those of the recorded run."""
     if opened.settings.replay:
-        given = opened.ledger.inputs(RUN)
-        author, other = (opened.recorded(given[seat]) for seat in ("author", "other"))
-        drawer = CachedDrawer(None, given["drawer"], drawings)
-        third = opened.recorded(given["second"]) if "second" in given else None
-        return _Table(author, other, drawer, given["license"], third)
+        recorded = opened.ledger.inputs(RUN)
+        author, partner = (opened.recorded(recorded[seat]) for seat in ("author", "other"))
+        drawer = CachedDrawer(None, recorded["drawer"], drawings)
+        third = opened.recorded(recorded["second"]) if "second" in recorded else None
+        return _Table(author, partner, drawer, recorded["license"], third)
     if not re.fullmatch(LICENSE, game.license):
         raise UsageError(
-            f"{game.license!r} is no SPDX id: name the license of the images, e.g. "
+            f"{game.license!r} is not an SPDX id: name the license of the images, e.g. "
             "--license CC-BY-4.0; it says how they may be released",
             code="bad-option",
         )
@@ -111,14 +111,14 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     generator: Generator = open_generator(game.drawer)
     if isinstance(generator, PaidByImage):
         generator = PaidGenerator(generator, opened.budget)
-    author, other = opened.author(), opened.reviewer("")
+    author, partner = opened.author(), opened.reviewer("")
     identity = json.dumps(generator.identity(), sort_keys=True)
     second = opened.further(game.second_reviewer) if game.second_reviewer else None
-    models = {"author": author.identity, "other": other.identity}
+    models = {"author": author.identity, "other": partner.identity}
     models |= {"second": second.identity} if second else {}
     opened.ledger.bind(RUN, {**models, "drawer": identity, "license": game.license})
     drawer = CachedDrawer(generator, identity, drawings)
-    return _Table(author, other, drawer, game.license, second)
+    return _Table(author, partner, drawer, game.license, second)
 
 
 def _write(
@@ -135,8 +135,8 @@ def _write(
         write_queue(folder / "review" / "consistency.yaml", queue)
         for item in disputed:
             write_whole(folder / "review" / _image(item), item.image.data)
-    told = {"images": list(map(_fate, items)), "unusable": [asdict(each) for each in refused]}
-    write_json(folder / "archive" / "consistency.json", told)
+    archive = {"images": list(map(_fate, items)), "unusable": [asdict(each) for each in refused]}
+    write_json(folder / "archive" / "consistency.json", archive)
 
 
 def _fate(item: GameItem) -> dict[str, Any]:
@@ -158,19 +158,19 @@ def _image(item: GameItem) -> str:
 
 def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
     assert item.comparison is not None
-    author, other = table.author, table.other
+    author, partner = table.author, table.partner
     ten = [*item.comparison.similarities, *item.comparison.differences]
-    teller, judge = (author, other) if item.tellings % 2 else (other, author)
+    teller, judge = (author, partner) if item.tellings % 2 else (partner, author)
     return {
         "id": item.image.sha256[:16],
         "source": item.image.name,
         "image": _image(item),
         "license": table.license,
         "caption": item.caption,
-        "questions": [asked.model_dump() for asked in ten],
+        "questions": [question.model_dump() for question in ten],
         "edits": [edit.model_dump() for edit in item.comparison.edits],
         "written_by": [teller.author, author.author, author.author],
-        "checked_by": [judge.author, other.author, other.author],
+        "checked_by": [judge.author, partner.author, partner.author],
         "review": ["reviewer-model"] * (1 if table.second is None else 2),
         "calls": list(item.calls),
     }

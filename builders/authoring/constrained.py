@@ -52,8 +52,8 @@ def author_constrained(
     with open_session(session) as opened:
         contract = constrained_contract(base)
         if session.replay:
-            asked = {r.id.partition("/")[0] for r in opened.ledger.records()}
-            contract, loop = recorded(opened.ledger.inputs(RUN), contract, len(asked))
+            record_ids = {r.id.partition("/")[0] for r in opened.ledger.records()}
+            contract, loop = recorded(opened.ledger.inputs(RUN), contract, len(record_ids))
             if contract.pairs and base is None:
                 raise UsageError(
                     f"{session.ledger}: extended a bank; name that bank as --base",
@@ -82,7 +82,7 @@ def author_constrained(
 
 
 def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
-    """What the prompts of a run are made from; its ledger records it."""
+    """Returns the inputs of a run's prompts, which its ledger records."""
     return {
         "target": loop.target,
         "proposals": loop.proposals,
@@ -97,16 +97,16 @@ def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
 
 
 def recorded(
-    given: Mapping[str, Any], contract: BankContract, rounds: int
+    ledger_inputs: Mapping[str, Any], contract: BankContract, rounds: int
 ) -> tuple[BankContract, LoopSettings]:
     """Contract and settings of a recorded run of `rounds`; validators and images are current."""
-    pairs = tuple(KnownPair(**pair) for pair in given["pairs"])
-    ids = frozenset(given["ids"])
+    pairs = tuple(KnownPair(**pair) for pair in ledger_inputs["pairs"])
+    ids = frozenset(ledger_inputs["ids"])
     then = BankContract(
-        domains=tuple(given["domains"]),
-        standards=given["standards"],
-        frames=tuple(given["frames"]),
-        facts=tuple(given["facts"]),
+        domains=tuple(ledger_inputs["domains"]),
+        standards=ledger_inputs["standards"],
+        frames=tuple(ledger_inputs["frames"]),
+        facts=tuple(ledger_inputs["facts"]),
         pairs=pairs,
         ids=ids,
         faults=contract.faults,
@@ -114,10 +114,10 @@ def recorded(
     )
     loop = LoopSettings(
         rounds=rounds,
-        target=given["target"],
+        target=ledger_inputs["target"],
         patience=UNLIMITED,
-        proposals=given["proposals"],
-        eyes=given["eyes"],
+        proposals=ledger_inputs["proposals"],
+        eyes=ledger_inputs["eyes"],
     )
     return then, loop
 
@@ -139,7 +139,7 @@ def constrained_contract(base: Path | None) -> BankContract:
         except ShapeError:  # e.g. a number with a sign that the font lacks
             return None
 
-    known = tuple(
+    active = tuple(
         KnownPair(
             id=p.id,
             domain=domain,
@@ -157,7 +157,7 @@ def constrained_contract(base: Path | None) -> BankContract:
         standards={s.id: f"{s.citation}. {s.fixes}" for s in standards.values()},
         frames=tuple(f"{name}: {view.meaning}" for name, view in FRAMES.items()),
         facts=tuple(facts.described(name) for name in sorted(facts.facts)),
-        pairs=known if base else (),
+        pairs=active if base else (),
         ids=frozenset(p.id for pairs in domains.values() for p in pairs) if base else frozenset(),
         faults=lambda domain, entry: entry_faults(domain, entry, standards, facts),
         draw=draw,
@@ -180,7 +180,7 @@ def _proposed(proposal: Proposal) -> ConstrainedPair:
 def entry_faults(
     domain: str, entry: Mapping[str, Any], standards: dict[str, Standard], facts: FactTables
 ) -> list[str]:
-    """What keeps an entry out of a bank and its prompts out of a release."""
+    """Returns the faults that keep an entry out of a bank and its prompts out of a release."""
     try:
         pair = ConstrainedPair.model_validate(entry)
     except ValidationError as error:

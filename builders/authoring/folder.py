@@ -24,12 +24,12 @@ MARKER = "AUTHORED.json"
 """Lists the files of a written bank with their SHA-256, so that a person's edits show."""
 
 KEPT_APART = (MARKER, "archive", "review")
-"""What belongs to a run, not to the bank; that of a base is not copied."""
+"""Files and folders of a run, not of the bank; those of a base are not copied."""
 
 
 @dataclass(frozen=True)
 class AuthoringReport:
-    """What an authoring run did."""
+    """Result of an authoring run."""
 
     bank: Path
     """The written bank."""
@@ -40,7 +40,7 @@ class AuthoringReport:
     accounts: list[Account]
     """Tokens and money by role and model, over the whole ledger."""
     spending: Spending
-    """What the calls of this run came to."""
+    """Cost of the calls of this run."""
 
 
 def report(
@@ -129,12 +129,12 @@ def extend(file: Path, entries: Iterable[Mapping[str, Any]]) -> None:
 def remove(file: Path, name: str) -> None:
     """Removes an entry from a bank file, and the file if it was the last entry."""
     text = file.read_text(encoding="utf-8")
-    found = _block(text, name)
-    if found is None:
+    block = _block(text, name)
+    if block is None:
         raise BankError(
             f"{file}: no entry {name} that starts with its id", code="unknown-reference"
         )
-    text = (text[: found.start()] + text[found.end() :]).rstrip("\n") + "\n"
+    text = (text[: block.start()] + text[block.end() :]).rstrip("\n") + "\n"
     if re.search(r"^- ", text, re.MULTILINE):
         write_whole(file, text)
     else:
@@ -147,7 +147,7 @@ def _block(text: str, name: str) -> re.Match[str] | None:
 
 
 def write_queue(file: Path, waiting: list[dict[str, Any]]) -> None:
-    """Writes what a person has to decide on."""
+    """Writes entries that a person has to decide on."""
     write_whole(file, to_yaml(waiting))
 
 

@@ -69,22 +69,22 @@ def author_counterfactual(
     """
     refuse(base, bank)
     with open_session(session) as opened:
-        sheets, known = curated_laws(laws, base)
+        sheets, laws_by_id = curated_laws(laws, base)
         if session.replay:
-            given = opened.ledger.inputs(SCENES_RUN)
-            per_law = given["per_law"]
-            sheets = {s["id"]: LawSheet(**_tuples(s)) for s in given["laws"]}
+            recorded = opened.ledger.inputs(SCENES_RUN)
+            per_law = recorded["per_law"]
+            sheets = {s["id"]: LawSheet(**_tuples(s)) for s in recorded["laws"]}
         inputs = {"per_law": per_law, "laws": [asdict(s) for _, s in sorted(sheets.items())]}
         opened.ledger.bind(SCENES_RUN, inputs)
         author = opened.author(writer.WRITER.name)
         reviewer = opened.reviewer(writer.REVIEWER.name)
-        contract = law_contract(sheets, known)
+        contract = law_contract(sheets, laws_by_id)
         result = CounterfactualWriter(author, reviewer, contract, per_law).run(progress)
         with written_bank(base, bank, without="counterfactual") as folder:
             for law_id, scenes in sorted(result.entries.items()):
                 if scenes:
                     file = folder / "counterfactual" / f"{sheets[law_id].file}.yaml"
-                    extend(file, [_law_entry(known[law_id], scenes, bool(base))])
+                    extend(file, [_law_entry(laws_by_id[law_id], scenes, bool(base))])
             read_laws(folder)
             rejected = [asdict(r) for r in result.rejected]
             write_json(folder / "archive" / "counterfactual.json", {"rejected": rejected})
@@ -98,11 +98,11 @@ def curated_laws(
     """Sheets to write for, and the laws of the bank by id. Raises BankError."""
     # The shipped laws are left out of a bank that is written from the user's own.
     files = read_laws(base or DEFAULT_BANK) if base or laws is None else {}
-    known = {law.id: law for group in files.values() for law in group}
+    laws_by_id = {law.id: law for group in files.values() for law in group}
     if laws is not None:
-        own = [_as_law(law) for law in read_entries(laws, CuratedLaw)]
-        files = {laws.stem: [known.get(law.id, law) for law in own]}
-        known |= by_name(files[laws.stem], "id", str(laws))
+        curated = [_as_law(law) for law in read_entries(laws, CuratedLaw)]
+        files = {laws.stem: [laws_by_id.get(law.id, law) for law in curated]}
+        laws_by_id |= by_name(files[laws.stem], "id", str(laws))
     sheets = {
         law.id: LawSheet(
             id=law.id,
@@ -115,34 +115,34 @@ def curated_laws(
         for file, group in files.items()
         for law in group
     }
-    return sheets, known
+    return sheets, laws_by_id
 
 
-def law_contract(sheets: Mapping[str, LawSheet], known: Mapping[str, Law]) -> LawContract:
-    """What may enter: the bank's own checks on a law with this scene alone."""
+def law_contract(sheets: Mapping[str, LawSheet], laws_by_id: Mapping[str, Law]) -> LawContract:
+    """Returns the contract of a scene: the bank's checks on a law with this scene alone."""
 
     def faults(sheet: LawSheet, entry: Mapping[str, Any]) -> list[str]:
         try:
             scene = CounterfactualScene.model_validate(entry)
         except ValidationError as error:
             return [reasons(error)]
-        law = known[sheet.id].model_copy(update={"scenes": [scene]})
-        found = list(law_faults(law))
+        law = laws_by_id[sheet.id].model_copy(update={"scenes": [scene]})
+        problems = list(law_faults(law))
         for text in prompts(law, scene).values():
             if (wrong := wrong_article(text)) is not None:
-                found.append(f"scene: the wrong article in {wrong!r}")
-        return found
+                problems.append(f"scene: the wrong article in {wrong!r}")
+        return problems
 
     def alike(
         sheet: LawSheet, entry: Mapping[str, Any], accepted: Mapping[str, Mapping[str, Any]]
     ) -> str | None:
         texts = {name: f"{e['scene']} {e['counterfactual']}" for name, e in accepted.items()}
         if sheet.ids:
-            texts |= {s.id: f"{s.scene} {s.counterfactual}" for s in known[sheet.id].scenes}
+            texts |= {s.id: f"{s.scene} {s.counterfactual}" for s in laws_by_id[sheet.id].scenes}
         mine = shingles(f"{entry['scene']} {entry['counterfactual']}", 3)
         for name, text in texts.items():
-            other = shingles(text, 3)
-            if len(mine & other) > ALIKE * max(len(mine | other), 1):
+            theirs = shingles(text, 3)
+            if len(mine & theirs) > ALIKE * max(len(mine | theirs), 1):
                 return name
         return None
 
@@ -179,33 +179,33 @@ def author_rules(
 
 def curated_rules(laws: Path | None, base: Path | None) -> list[RuleSheet]:
     """Laws to turn into rules: the user's own or the shipped ones, without those of the base."""
-    known = {rule.id for rule in read_rules(base)} if base else set()
+    present = {rule.id for rule in read_rules(base)} if base else set()
     if laws is None:
         chosen = [RuleSheet(rule.id, rule.law) for rule in read_rules(DEFAULT_BANK)]
     else:
-        own = by_name(read_entries(laws, CuratedRule), "id", str(laws))
-        chosen = [RuleSheet(law.id, law.law) for law in own.values()]
-    return sorted((law for law in chosen if law.id not in known), key=lambda law: law.id)
+        curated = by_name(read_entries(laws, CuratedRule), "id", str(laws))
+        chosen = [RuleSheet(law.id, law.law) for law in curated.values()]
+    return sorted((law for law in chosen if law.id not in present), key=lambda law: law.id)
 
 
 def rule_entry_faults(entry: Mapping[str, Any]) -> list[str]:
-    """What keeps a rule out of a bank and its prompts out of a release."""
+    """Returns the faults that keep a rule out of a bank and its prompts out of a release."""
     try:
         rule = Rule.model_validate(entry)
     except ValidationError as error:
         return [reasons(error)]
-    found = [reason.lstrip(":, ") for reason in rule_faults(rule)]
-    if found:
-        return found
+    faults = [reason.lstrip(":, ") for reason in rule_faults(rule)]
+    if faults:
+        return faults
     for variant in rule.variants:
         for text in (rule.prompt.format(**variant.slots), rule.shows.format(**variant.slots)):
             if (wrong := wrong_article(text)) is not None:
-                found.append(f"{variant.id}: the wrong article in {wrong!r}")
+                faults.append(f"{variant.id}: the wrong article in {wrong!r}")
             if not text[0].isupper() or not text.endswith("."):
-                found.append(f"{variant.id}: is not a sentence: {text!r}")
+                faults.append(f"{variant.id}: is not a sentence: {text!r}")
     if len({rule.prompt.format(**v.slots) for v in rule.variants}) < len(rule.variants):
-        found.append("prompt: two variants have the same")
-    return found
+        faults.append("prompt: two variants have the same")
+    return faults
 
 
 def _as_law(law: CuratedLaw) -> Law:

@@ -61,18 +61,18 @@ def verify_pairs(
                 if pair.author != "curated":
                     remove(file, pair.id)
             read_pairs(folder)
-            found = reliability(results)
-            write_json(folder / "archive" / "verification.json", _summary(found))
+            measured = reliability(results)
+            write_json(folder / "archive" / "verification.json", _summary(measured))
             if queue:
                 write_queue(folder / "review" / "pairs.yaml", queue)
         counts = {
-            "pairs": found.pairs,
-            "agreed": found.agreed,
-            "contradicted": found.contradicted,
-            "undecided": found.undecided,
-            "failed": found.failed,
+            "pairs": measured.pairs,
+            "agreed": measured.agreed,
+            "contradicted": measured.contradicted,
+            "undecided": measured.undecided,
+            "failed": measured.failed,
         }
-        return report(opened, bank, _headline(found), counts)
+        return report(opened, bank, _headline(measured), counts)
 
 
 def _claim(pair: ConstrainedPair) -> Claim:
@@ -98,16 +98,16 @@ def _waiting(domain: str, pair: ConstrainedPair, result: Verification) -> dict[s
     }
 
 
-def _summary(found: VerifierReliability) -> dict[str, Any]:
-    return {**asdict(found), "discard_rate": found.discard_rate}
+def _summary(measured: VerifierReliability) -> dict[str, Any]:
+    return {**asdict(measured), "discard_rate": measured.discard_rate}
 
 
-def _headline(found: VerifierReliability) -> str:
+def _headline(r: VerifierReliability) -> str:
     def number(value: float | None) -> str:
         return "undefined" if value is None else f"{value:.3f}"
 
     return (
-        f"the end of the pairs: kappa {number(found.kappa)}, accuracy {number(found.accuracy)}, "
-        f"yes rate {number(found.yes_rate)} over {found.statements} statements, discard rate "
-        f"{number(found.discard_rate)}"
+        f"the end of the pairs: kappa {number(r.kappa)}, accuracy {number(r.accuracy)}, "
+        f"yes rate {number(r.yes_rate)} over {r.statements} statements, discard rate "
+        f"{number(r.discard_rate)}"
     )

@@ -36,15 +36,15 @@ def build(banks: Banks, rng: random.Random) -> list[AlteredWorld]:
 def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) -> list[AlteredWorld]:
     """All levels of one group, L0 first. Raises BankError for an unknown control."""
     entry = banks.worlds[scene.id]
-    control = next((one for one in _laws(banks) if one.id == entry.control), None)
+    control = next((candidate for candidate in _laws(banks) if candidate.id == entry.control), None)
     if control is None:
         raise BankError(
             f"worlds/{file}.yaml: {scene.id}: control: no law {entry.control!r}",
             code="unknown-reference",
         )
     texts = world_prompts(law, scene, entry, control)
-    _, told = shortened(law, scene, entry.short)
-    asked: dict[str, Any] = {
+    _, used_scene = shortened(law, scene, entry.short)
+    questions: dict[str, Any] = {
         name: KeyedQuestion(
             text=getattr(scene, f"q_{name}").text,
             world="real" if name.endswith("_factual") else "altered",
@@ -62,9 +62,9 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
             control=control.id if level == "L0" else "",
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
-            timed=time_clause(told.scene),
+            timed=time_clause(used_scene.scene),
             presence=entry.presence,
-            **asked,
+            **questions,
             status=scene.status,
             review=["code", *scene.review],
             provenance=Provenance(
@@ -83,24 +83,28 @@ def _laws(banks: Banks) -> Iterator[Law]:
 
 
 def faults(rows: list[AlteredWorld], banks: Banks) -> Iterator[Fault]:
-    known = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
-    found: dict[str, dict[str, AlteredWorld]] = {}
+    bank_groups = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
+    rows_by_group: dict[str, dict[str, AlteredWorld]] = {}
     for row in rows:
         yield from text_faults(row, "prompt")
-        found.setdefault(row.group, {})[row.level] = row
-    told: dict[str, Counter[str]] = {}
-    for group, levels in found.items():
+        rows_by_group.setdefault(row.group, {})[row.level] = row
+    phrasings: dict[str, Counter[str]] = {}
+    for group, levels in rows_by_group.items():
         some = next(iter(levels.values()))
-        told.setdefault(some.discipline, Counter(dict.fromkeys(PHRASINGS, 0)))[some.phrasing] += 1
+        phrasings.setdefault(some.discipline, Counter(dict.fromkeys(PHRASINGS, 0)))[
+            some.phrasing
+        ] += 1
         if set(levels) != set(LEVELS):
             yield Fault(some.id, "level", f"group {group} has levels {sorted(levels)}")
-        # A release made from another bank holds groups that this one doesn't know.
-        if group in known and group in banks.worlds:
-            for made in group_rows(banks, *known[group]):
-                if made.level in levels:
+        # A release made from another bank has groups that this one lacks.
+        if group in bank_groups and group in banks.worlds:
+            for expected in group_rows(banks, *bank_groups[group]):
+                if expected.level in levels:
                     for field in CONTENT:
-                        yield from equal_fault(levels[made.level], field, getattr(made, field))
-    for discipline, counts in told.items():
+                        yield from equal_fault(
+                            levels[expected.level], field, getattr(expected, field)
+                        )
+    for discipline, counts in phrasings.items():
         if max(counts.values()) - min(counts.values()) > max(1, UNEVEN * counts.total()):
             yield Fault("", "phrasing", f"{discipline}: not balanced: {dict(counts)}")
 

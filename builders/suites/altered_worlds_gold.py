@@ -20,7 +20,7 @@ from ..worlds import KEYED
 from .altered_worlds import group_rows
 from .counterfactual import groups
 
-TOLD = (
+SHARED_COLUMNS = (
     *("prompt", "altered_prompt", "law", "discipline", "depth", "presence", *KEYED, "source_ids"),
 )
 """Columns that the rows of `altered_worlds` decide."""
@@ -40,15 +40,15 @@ def drawn_rows(banks: Banks, only: Collection[str] | None = None) -> Iterator[Al
 
 def _rows(banks: Banks, file: str, law: Any, scene: Any) -> Iterator[AlteredWorldGold]:
     drawn = banks.world_drawings[scene.id]
-    told = _told(banks, file, law, scene)
+    columns = _shared_columns(banks, file, law, scene)
     for world, style, seed in drawn.drawing.versions():
-        row = _row(drawn, told, world, style, seed)
+        row = _row(drawn, columns, world, style, seed)
         review = ["code", LOOKED] if recognized(row, banks.world_looks) else ["code"]
         yield row.model_copy(update={"review": review})
 
 
-def _told(banks: Banks, file: str, law: Any, scene: Any) -> dict[str, Any]:
-    """What the rows of a group say of its images."""
+def _shared_columns(banks: Banks, file: str, law: Any, scene: Any) -> dict[str, Any]:
+    """Returns the columns of a group's images that its rows of `altered_worlds` decide."""
     levels = group_rows(banks, file, law, scene)
     plain, deduced = (next(r for r in levels if r.level == level) for level in ("L1", "L3"))
     shared = ("group", "law", "discipline", "depth", "presence", *KEYED, "provenance")
@@ -61,16 +61,17 @@ def _told(banks: Banks, file: str, law: Any, scene: Any) -> dict[str, Any]:
 
 
 def _row(
-    drawn: DrawnGroup, told: dict[str, Any], world: World, style: VectorStyle, seed: int
+    drawn: DrawnGroup, columns: dict[str, Any], world: World, style: VectorStyle, seed: int
 ) -> AlteredWorldGold:
-    source: Provenance = told["provenance"]
+    source: Provenance = columns["provenance"]
     data = draw_gold(drawn.drawing.image(world, style, seed))
     return AlteredWorldGold(
-        **told | {"provenance": source.model_copy(update={"bank": f"{source.bank} {drawn.entry}"})},
+        **columns
+        | {"provenance": source.model_copy(update={"bank": f"{source.bank} {drawn.entry}"})},
         world=world,
         style=style,
         drawn_seed=seed,
-        image=EncodedImage(bytes=data, path=f"{told['group']}-{world}-{style}-{seed}.png"),
+        image=EncodedImage(bytes=data, path=f"{columns['group']}-{world}-{style}-{seed}.png"),
         image_sha256=hashlib.sha256(data).hexdigest(),
         review=["code"],
         license=terms(drawn.drawing.has_sprites),
@@ -90,17 +91,17 @@ def faults(rows: list[AlteredWorldGold], banks: Banks) -> Iterator[Fault]:
         if share < LEAST_DIFFERENCE:
             reason = f"{first.group}, {style}: the two worlds look alike"
             yield Fault(first.id, "image", f"{reason}: {share:.2%} of the pixels differ")
-    known = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
-    told: dict[str, dict[str, Any]] = {}
+    bank_groups = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
+    columns_by_group: dict[str, dict[str, Any]] = {}
     for row in rows:
-        # A release made from another bank holds groups that this one doesn't know.
-        if row.group in known and row.group in banks.worlds:
-            if row.group not in told:
-                told[row.group] = _told(banks, *known[row.group])
-            for name in TOLD:
-                yield from equal_fault(row, name, told[row.group][name])
-    for one in undecided(rows, banks.world_looks):
-        yield Fault(one.row.id, one.question, str(one))
+        # A release made from another bank has groups that this one lacks.
+        if row.group in bank_groups and row.group in banks.worlds:
+            if row.group not in columns_by_group:
+                columns_by_group[row.group] = _shared_columns(banks, *bank_groups[row.group])
+            for name in SHARED_COLUMNS:
+                yield from equal_fault(row, name, columns_by_group[row.group][name])
+    for unresolved in undecided(rows, banks.world_looks):
+        yield Fault(unresolved.row.id, unresolved.question, str(unresolved))
 
 
 SUITE = SuiteRecipe(

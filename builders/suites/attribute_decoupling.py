@@ -44,8 +44,8 @@ def faults(rows: list[AttributeDecoupling], banks: Banks) -> Iterator[Fault]:
         if (pair := bank.get(row.pair)) is not None:
             attribute = _attributes(pair)[row.rarity]
             yield from equal_fault(row, "concepts", [pair.concept, attribute])
-            seen = banks.counted.sightings(f"{pair.id}/{row.rarity}")
-            yield from equal_fault(row, "seen", seen)
+            sightings = banks.counted.sightings(f"{pair.id}/{row.rarity}")
+            yield from equal_fault(row, "seen", sightings)
             yield from equal_fault(row, "prompt", pair.prompt.replace(PLACE, attribute))
             yield from equal_fault(row, "assessment_point", pair.shows.replace(PLACE, attribute))
     for name, message in rarity_faults(banks.attributes[:PAIRS], banks.counted):

@@ -35,9 +35,9 @@ def _faults(row: Consistency) -> Iterator[tuple[str, str]]:
     if not len(row.written_by) == len(row.checked_by) == len(PARTS):
         yield "checked_by", f"one wrote and one checked each of {', '.join(PARTS)}"
     else:
-        for part, writer, checker in zip(PARTS, row.written_by, row.checked_by, strict=True):
+        for material, writer, checker in zip(PARTS, row.written_by, row.checked_by, strict=True):
             if writer == checker:
-                yield "checked_by", f"{writer} checked its own {part}"
+                yield "checked_by", f"{writer} checked its own {material}"
     yield from (("image", fault) for fault in _image_faults(row.image.bytes))
 
 

@@ -34,14 +34,14 @@ def groups(banks: Banks) -> list[tuple[str, Law, CounterfactualScene]]:
 
     Where the bank has more than are released, the laws with the most scenes give up their last.
     """
-    found = [
+    ranked = [
         (place, file, law, scene)
         for file, laws in banks.laws.items()
         for law in laws
         for place, scene in enumerate(s for s in law.scenes if s.status != "retired")
     ]
-    kept = {scene.id for _, _, _, scene in sorted(found, key=lambda group: group[0])[:GROUPS]}
-    return [(file, law, scene) for _, file, law, scene in found if scene.id in kept]
+    released = {scene.id for _, _, _, scene in sorted(ranked, key=lambda group: group[0])[:GROUPS]}
+    return [(file, law, scene) for _, file, law, scene in ranked if scene.id in released]
 
 
 def _row(

@@ -15,7 +15,7 @@ from .counterfactual import groups
 
 
 class Described(NamedTuple):
-    """The prompts of a group, and what one of them no longer names."""
+    """The prompts of a group, and the text that one of them no longer contains."""
 
     prompt: str
     """With the outcome described."""
@@ -30,22 +30,22 @@ class Described(NamedTuple):
 def build(banks: Banks, rng: random.Random) -> list[CounterfactualDenominalized]:
     rows = []
     for file, law, scene in groups(banks):
-        made = _described(banks, law, scene)
-        if made is None:
+        described = _described(banks, law, scene)
+        if described is None:
             continue
         worlds = f" worlds/{file}.yaml" if scene.id in banks.worlds else ""
         rows.append(
             CounterfactualDenominalized(
                 group=scene.id,
-                prompt=made.prompt,
-                original_prompt=made.original_prompt,
-                replaced=[made.replaced],
+                prompt=described.prompt,
+                original_prompt=described.original_prompt,
+                replaced=[described.replaced],
                 altered_law=law.altered,
                 assessment_point=scene.point_counterfactual,
                 visual_integrity=scene.q_visual,
                 assessment=scene.q_point_counterfactual,
                 logic_consistency=scene.q_logic_counterfactual,
-                plain_prompt=made.plain_prompt,
+                plain_prompt=described.plain_prompt,
                 plain_visual_integrity=scene.q_visual,
                 plain_assessment=scene.q_point_factual,
                 plain_logic_consistency=scene.q_logic_factual,
@@ -71,8 +71,13 @@ def _described(banks: Banks, law: Law, scene: CounterfactualScene) -> Described 
     if (entry := banks.worlds.get(scene.id)) is not None:
         if entry.described is None:
             return None
-        made = world_prompts(law, scene, entry, None)
-        return Described(made["described"], made["L2/template"], made["L1"], entry.described.noun)
+        prompts_by_level = world_prompts(law, scene, entry, None)
+        return Described(
+            prompts_by_level["described"],
+            prompts_by_level["L2/template"],
+            prompts_by_level["L1"],
+            entry.described.noun,
+        )
     prompt, levels = denominalized_prompt(law, scene), prompts(law, scene)
     if prompt is None or scene.denominalized is None:
         return None
@@ -80,7 +85,7 @@ def _described(banks: Banks, law: Law, scene: CounterfactualScene) -> Described 
 
 
 def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fault]:
-    known = {scene.id: (law, scene) for _, law, scene in groups(banks)}
+    bank_groups = {scene.id: (law, scene) for _, law, scene in groups(banks)}
     for row in rows:
         yield from text_faults(row, "prompt", "original_prompt")
         for noun in row.replaced:
@@ -88,19 +93,21 @@ def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fa
                 yield Fault(row.id, "replaced", f"{noun!r} is not in the original prompt")
             elif row.group not in banks.worlds:
                 yield from _part_faults(row, noun)
-        # A release made from another bank holds groups that this one doesn't know.
-        made = _described(banks, *known[row.group]) if row.group in known else None
-        if made is None or row.group not in banks.worlds:
+        # A release made from another bank has groups that this one lacks.
+        expected = _described(banks, *bank_groups[row.group]) if row.group in bank_groups else None
+        if expected is None or row.group not in banks.worlds:
             continue
         for field in ("prompt", "original_prompt", "plain_prompt"):
-            yield from equal_fault(row, field, getattr(made, field))
-        scene = known[row.group][1]
-        for message in naming(row.prompt, made.replaced, f"{scene.scene} {scene.counterfactual}"):
+            yield from equal_fault(row, field, getattr(expected, field))
+        scene = bank_groups[row.group][1]
+        for message in naming(
+            row.prompt, expected.replaced, f"{scene.scene} {scene.counterfactual}"
+        ):
             yield Fault(row.id, "prompt", message)
 
 
 def _part_faults(row: CounterfactualDenominalized, named: str) -> Iterator[Fault]:
-    """What is wrong with a prompt in which a part of the outcome alone was replaced."""
+    """Yields the faults of a prompt in which only some text of the outcome was replaced."""
     before, _, after = row.original_prompt.rpartition(named)
     if not (row.prompt.startswith(before) and row.prompt.endswith(after)):
         yield Fault(row.id, "prompt", f"differs from the original beyond {named!r}")

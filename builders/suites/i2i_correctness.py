@@ -30,7 +30,7 @@ DIRECTED_COUNTS: dict[PairType, int] = {"H-H": 200, "A-A": 60, "O-O": 0}
 
 @dataclass(frozen=True)
 class Binding:
-    """Who does what, and the sentence that says so with either entity first."""
+    """Action of each entity, and the sentence that says so with either entity first."""
 
     entry: str
     """Ids of the bank's actions."""
@@ -139,14 +139,18 @@ def contrasts(taxonomy: Taxonomy, left: str, right: str) -> dict[str, tuple[str,
     a, b = taxonomy.entities[left], taxonomy.entities[right]
     theirs = {action.id: action for action in taxonomy.single_actions(b)}
     for action in taxonomy.single_actions(a):
-        for other in action.contrast:
-            if other in theirs:
-                entry = f"{action.id}, {other}"
-                options[entry] = (entry, action.clause or "", theirs[other].clause or "")
+        for contrasting in action.contrast:
+            if contrasting in theirs:
+                entry = f"{action.id}, {contrasting}"
+                options[entry] = (entry, action.clause or "", theirs[contrasting].clause or "")
     for action in taxonomy.parallel_pairs():
         if action.pair and suits(action, a) and suits(action, b):
-            for one, two in (action.pair, action.pair[::-1]):
-                options[f"{action.id}: {one.clause}"] = (action.id, one.clause, two.clause)
+            for left_phrases, right_phrases in (action.pair, action.pair[::-1]):
+                options[f"{action.id}: {left_phrases.clause}"] = (
+                    action.id,
+                    left_phrases.clause,
+                    right_phrases.clause,
+                )
     return options
 
 
@@ -197,26 +201,26 @@ def faults(rows: list[I2ICorrectness], banks: Banks) -> Iterator[Fault]:
 
 
 def _bindings(row: I2ICorrectness, taxonomy: Taxonomy) -> dict[str, str]:
-    """The texts as the bank's actions make them; empty where the bank has no such actions."""
-    names = (row.left.name, row.right.name)
-    if any(name not in taxonomy.entities for name in names):
+    """Returns the texts expected from the bank's actions; empty for entities that it lacks."""
+    entities = (row.left.name, row.right.name)
+    if any(name not in taxonomy.entities for name in entities):
         return {}
     if row.agent == "both":
-        options = contrasts(taxonomy, *names).values()
-        found = [o for o in options if o[1:] == (row.left_expected, row.right_expected)]
-        if not found:
+        options = contrasts(taxonomy, *entities).values()
+        matches = [o for o in options if o[1:] == (row.left_expected, row.right_expected)]
+        if not matches:
             return {"left_expected": "an action that contrasts with the other's and suits it"}
-        binding = independent(found[0][0], names[0], found[0][1], names[1], found[0][2])
+        binding = independent(matches[0][0], entities[0], matches[0][1], entities[1], matches[0][2])
     else:
         action = taxonomy.actions.get(row.provenance.entry)
         if (
             action is None
             or action.directed is None
-            or action.id not in directed_ids(taxonomy, *names)
+            or action.id not in directed_ids(taxonomy, *entities)
         ):
             return {"left_expected": "a directed action of the bank that suits both"}
         binding = directed(
-            action.id, *names, action.directed.active, action.directed.passive, row.agent
+            action.id, *entities, action.directed.active, action.directed.passive, row.agent
         )
     return {
         "left_expected": binding.left,

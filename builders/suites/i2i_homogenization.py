@@ -52,9 +52,9 @@ def build(banks: Banks, rng: random.Random) -> list[I2IHomogenization]:
 
     for pair_type, count in PAIR_COUNTS.items():
         kind = KINDS[pair_type[0]]
-        given: dict[frozenset[str], set[str]] = {}
+        actions_by_pair: dict[frozenset[str], set[str]] = {}
         for left, right in entity_pairs(taxonomy, pair_type, count, rng, choices):
-            taken = given.setdefault(frozenset((left, right)), set())
+            taken = actions_by_pair.setdefault(frozenset((left, right)), set())
             left_over = [x for x in shared_actions(taxonomy, left, right) if x not in taken]
             action = taxonomy.actions[rotation.take(left_over)]
             taken.add(action.id)

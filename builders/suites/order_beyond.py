@@ -39,13 +39,13 @@ ONE_OTHER = {"vertical": ", one above the other", "depth": ", one in front of th
 _BANKS = "occupations.yaml animals.yaml objects.yaml"
 
 
-def neutral_prompt(names: list[str], ending: str = "") -> str:
+def neutral_prompt(entities: list[str], ending: str = "") -> str:
     """One sentence that names the entities in order.
 
     >>> neutral_prompt(["cat", "dog"], ONE_OTHER["vertical"])
     'One cat and one dog, one above the other.'
     """
-    return sentence(listing([f"one {name}" for name in names]) + ending)
+    return sentence(listing([f"one {name}" for name in entities]) + ending)
 
 
 def build(banks: Banks, rng: random.Random) -> list[OrderBeyond]:
@@ -94,15 +94,15 @@ def _two_entities(
 
 
 def _neutral_row(
-    taxonomy: Taxonomy, setting: OrderSetting, names: list[str], ending: str
+    taxonomy: Taxonomy, setting: OrderSetting, entities: list[str], ending: str
 ) -> OrderBeyond:
     return OrderBeyond(
         setting=setting,
         axis=_axis(setting),
-        entities=names,
-        looks=[taxonomy.entities[name].row.look for name in names],
-        prompt=neutral_prompt(names, ending),
-        swapped_prompt=neutral_prompt(names[::-1], ending),
+        entities=entities,
+        looks=[taxonomy.entities[name].row.look for name in entities],
+        prompt=neutral_prompt(entities, ending),
+        swapped_prompt=neutral_prompt(entities[::-1], ending),
         expected=[],
         standards=[],
         review=["code"],
@@ -116,29 +116,29 @@ def _axis(setting: OrderSetting) -> Literal["horizontal", "vertical", "depth"]:
 
 def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
     """Three of a sequence, left to right; sequences take turns until the count is reached."""
-    left = {s.id: list(combinations(s.items, 3)) for s in banks.sequences}
-    for triples in left.values():
+    triples_by_sequence = {s.id: list(combinations(s.items, 3)) for s in banks.sequences}
+    for triples in triples_by_sequence.values():
         rng.shuffle(triples)
     chosen: list[tuple[Sequence, tuple[str, ...]]] = []
     while len(chosen) < COUNTS["three_correctness"]:
-        if not any(left.values()):
+        if not any(triples_by_sequence.values()):
             raise BankError(
                 f"{banks.root}/sequences.yaml: gives only {len(chosen)} triples; add sequences",
                 code="too-few-items",
             )
         for sequence in banks.sequences:
-            if left[sequence.id] and len(chosen) < COUNTS["three_correctness"]:
-                chosen.append((sequence, left[sequence.id].pop()))
+            if triples_by_sequence[sequence.id] and len(chosen) < COUNTS["three_correctness"]:
+                chosen.append((sequence, triples_by_sequence[sequence.id].pop()))
     for sequence, items in sorted(chosen, key=lambda c: (c[0].id, c[1])):
-        names = [sequence.phrase.format(item) for item in items]
+        phrases = [sequence.phrase.format(item) for item in items]
         yield OrderBeyond(
             setting="three_correctness",
             axis="horizontal",
-            entities=names,
+            entities=phrases,
             looks=[sequence.tell.format(item) for item in items],
-            prompt=sentence(f"{listing(names)} {sequence.context}"),
-            swapped_prompt=sentence(f"{listing(names[::-1])} {sequence.context}"),
-            expected=names,
+            prompt=sentence(f"{listing(phrases)} {sequence.context}"),
+            swapped_prompt=sentence(f"{listing(phrases[::-1])} {sequence.context}"),
+            expected=phrases,
             standards=[banks.standards[s].citation for s in sequence.standards],
             review=["code", *sequence.review],
             provenance=Provenance(

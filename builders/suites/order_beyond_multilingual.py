@@ -47,12 +47,12 @@ def _row(source: OrderBeyond, language: Language) -> OrderBeyondMultilingual:
 
 
 def faults(rows: list[OrderBeyondMultilingual], banks: Banks) -> Iterator[Fault]:
-    known = banks.taxonomy.entities
+    listed = banks.taxonomy.entities
     for row in rows:
-        if unknown := [name for name in row.entities if name not in known]:
+        if unknown := [name for name in row.entities if name not in listed]:
             yield Fault(row.id, "entities", f"{unknown[0]!r} is not an entity of the taxonomy")
         else:
-            yield from equal_fault(row, "looks", [known[name].row.look for name in row.entities])
+            yield from equal_fault(row, "looks", [listed[name].row.look for name in row.entities])
         english = (
             order_beyond.neutral_prompt(row.entities),
             order_beyond.neutral_prompt(row.entities[::-1]),

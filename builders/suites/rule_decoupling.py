@@ -40,7 +40,7 @@ def faults(rows: list[RuleDecoupling], banks: Banks) -> Iterator[Fault]:
     bank = {row.id: row for row in build(banks, random.Random())}
     for row in rows:
         yield from text_faults(row, "prompt", "assessment_point")
-        # A release made from another bank holds rules that this one doesn't know.
+        # A release made from another bank has rules that this one lacks.
         if row.id in bank:
             for field in ("factual", "prompt", "assessment_point"):
                 yield from equal_fault(row, field, getattr(bank[row.id], field))

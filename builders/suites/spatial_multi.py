@@ -67,7 +67,7 @@ def faults(rows: list[SpatialMulti], banks: Banks) -> Iterator[Fault]:
     for row in rows:
         yield from text_faults(row, "prompt")
         if unknown := sorted(set(row.objects) - labels):
-            yield Fault(row.id, "objects", f"{unknown} are no countable COCO labels")
+            yield Fault(row.id, "objects", f"{unknown} are not countable COCO labels")
         if len(set(row.objects)) != len(row.objects) or len(row.objects) < 3:
             yield Fault(row.id, "objects", "must be three or more, all different")
             continue

@@ -84,7 +84,7 @@ def published_jsonl(rows: Iterable[SpatialUC]) -> bytes:
     table = {row.prompt_id: row for row in rows}
     lines = []
     for _, row in sorted(table.items()):
-        other = table[row.counterfactual_id]
+        counterpart = table[row.counterfactual_id]
         tags = ["two_objects", "spatial"]
         if " " in row.object_a + row.object_b:
             tags.append("multi_word_object")
@@ -98,9 +98,9 @@ def published_jsonl(rows: Iterable[SpatialUC]) -> bytes:
             "object_b": {"name": row.object_b, "coco_label": row.object_b},
             "prompt": row.prompt,
             "counterfactual": {
-                "prompt_id": other.prompt_id,
-                "relation": other.relation,
-                "prompt": other.prompt,
+                "prompt_id": counterpart.prompt_id,
+                "relation": counterpart.relation,
+                "prompt": counterpart.prompt,
             },
             "template": "photo_simple_v1",
             "difficulty_tags": tags,

@@ -20,9 +20,9 @@ def build(banks: Banks, rng: random.Random) -> list[SpatialVISOR]:
     """Every pair of the 80 COCO classes in both orders and four relations; nothing is sampled."""
     labels = [entry.label for entry in banks.coco]
     rows = []
-    for pair, (one, two) in enumerate(combinations(labels, 2)):
+    for pair, (first, second) in enumerate(combinations(labels, 2)):
         for number, (relation, phrase) in enumerate(PHRASES.items()):
-            for swapped, (a, b) in enumerate(((one, two), (two, one))):
+            for swapped, (a, b) in enumerate(((first, second), (second, first))):
                 rows.append(
                     SpatialVISOR(
                         visor_id=PROMPTS_PER_PAIR * pair + 2 * number + swapped,

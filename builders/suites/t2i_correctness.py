@@ -58,12 +58,12 @@ def select(
     queue by the hash of their id: where one is retired, the next of its kind comes in and the rest
     stay.
     """
-    left = {domain: _queue(pairs) for domain, pairs in sorted(domains.items())}
-    taken: dict[str, list[ConstrainedPair]] = {domain: [] for domain in left}
+    queues = {domain: _queue(pairs) for domain, pairs in sorted(domains.items())}
+    taken: dict[str, list[ConstrainedPair]] = {domain: [] for domain in queues}
     size = 0
-    while any(left.values()):
-        fewest = min(len(taken[domain]) for domain, queue in left.items() if queue)
-        for domain, queue in left.items():
+    while any(queues.values()):
+        fewest = min(len(taken[domain]) for domain, queue in queues.items() if queue)
+        for domain, queue in queues.items():
             if queue and len(taken[domain]) == fewest:
                 together = queue.pop(0)
                 if size + len(together) <= count:
@@ -77,7 +77,7 @@ Together = tuple[ConstrainedPair, ...]
 
 
 def _queue(pairs: list[ConstrainedPair]) -> list[Together]:
-    """What of a domain may be released, in the order in which it comes in."""
+    """Returns the entries of a domain that may be released, in the order of release."""
     families: defaultdict[str, list[Together]] = defaultdict(list)
     for group in sorted(_together(pairs), key=lambda g: (_rank(g), _place(g[0].id))):
         family = families[group[0].family]
@@ -92,10 +92,10 @@ def _queue(pairs: list[ConstrainedPair]) -> list[Together]:
 
 
 def _together(pairs: list[ConstrainedPair]) -> list[Together]:
-    known = {pair.id: pair for pair in pairs if pair.status != "retired"}
-    twins = [(known[pair.twin], pair) for pair in known.values() if pair.twin]
+    active = {pair.id: pair for pair in pairs if pair.status != "retired"}
+    twins = [(active[pair.twin], pair) for pair in active.values() if pair.twin]
     inside = {pair.id for group in twins for pair in group}
-    return [*twins, *((pair,) for pair in known.values() if pair.id not in inside)]
+    return [*twins, *((pair,) for pair in active.values() if pair.id not in inside)]
 
 
 def _rank(group: Together) -> tuple[bool, bool]:
@@ -147,14 +147,14 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "reverse_prompt", pair_prompt(row.right, row.left, row.context))
         for fault in unordered_faults(row, banks.facts):
             yield Fault(row.id, "unordered_prompt", fault)
-        if (said := vote_on(row, banks.votes)) not in ("", "accept"):
-            yield Fault(row.id, "review", f"people who read it say {said}")
+        if (vote := vote_on(row, banks.votes)) not in ("", "accept"):
+            yield Fault(row.id, "review", f"people who read it say {vote}")
         if not row.standards:
             yield Fault(row.id, "standards", "cites no standard")
         for fault in layout_faults(row, banks.facts):
             field, _, reason = fault.partition(": ")
             yield Fault(row.id, field, reason)
-        # A release made from another bank holds entries that this one doesn't know.
+        # A release made from another bank has entries that this one lacks.
         if row.provenance.entry in bank:
             domain, pair = bank[row.provenance.entry]
             for name in (
@@ -172,21 +172,23 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
 
 
 def _twin_faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
-    """Rows that are not what their twin says of them."""
+    """Yields rows that do not match their twin."""
     by_id = {row.id: row for row in rows}
     for row in rows:
         if not row.twin:
             continue
-        other = by_id.get(row.twin)
-        if other is None or other.twin != row.id:
+        twin = by_id.get(row.twin)
+        if twin is None or twin.twin != row.id:
             yield Fault(row.id, "twin", f"{row.twin} does not name this row as its twin")
         elif (row.fact, row.family) != (
-            other.fact,
-            other.family,
+            twin.fact,
+            twin.family,
         ) or row.fact not in banks.facts.facts:
             yield Fault(row.id, "twin", f"{row.twin} rests on another fact or family")
-        elif _parts(row, banks) != _parts(other, banks)[::-1]:
-            yield Fault(row.id, "twin", f"{row.twin} has not the same two things turned round")
+        elif _parts(row, banks) != _parts(twin, banks)[::-1]:
+            yield Fault(
+                row.id, "twin", f"{row.twin} does not show the same two things turned round"
+            )
 
 
 def _parts(row: T2ICorrectness, banks: Banks) -> list[str]:

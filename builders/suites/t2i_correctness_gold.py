@@ -84,20 +84,22 @@ def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
     alike: defaultdict[tuple[str, str, int], list[T2ICorrectnessGold]] = defaultdict(list)
     for row in rows:
         alike[row.provenance.entry, row.style, row.drawn_seed].append(row)
-        # A release made from another bank holds entries that this one doesn't know.
+        # A release made from another bank has entries that this one lacks.
         if row.provenance.entry in entries:
-            said = banks.gold_looks.get(row.image_sha256, row.layout)
-            if said not in (row.layout, "unsure"):
-                yield Fault(row.id, "image", f"was taken for {said} by who looked at it")
+            layout_seen = banks.gold_looks.get(row.image_sha256, row.layout)
+            if layout_seen not in (row.layout, "unsure"):
+                yield Fault(
+                    row.id, "image", f"was taken for {layout_seen} by a model that looked at it"
+                )
             pair = entries[row.provenance.entry]
             for name in ("left", "right", "context", "frame", "fact"):
                 yield from equal_fault(row, name, getattr(pair, name))
     for same in alike.values():
-        for one, other in combinations(same, 2):
-            share = difference(one.image.bytes, other.image.bytes)
+        for first, second in combinations(same, 2):
+            share = difference(first.image.bytes, second.image.bytes)
             if share < LEAST_DIFFERENCE:
-                reason = f"looks like the layout {one.layout}: {share:.2%} of the pixels differ"
-                yield Fault(other.id, "image", reason)
+                reason = f"looks like the layout {first.layout}: {share:.2%} of the pixels differ"
+                yield Fault(second.id, "image", reason)
 
 
 SUITE = SuiteRecipe(

@@ -55,8 +55,8 @@ def entity_pairs(
 
 def alike(taxonomy: Taxonomy, a: str, b: str) -> bool:
     """Whether a viewer could take one for the other, or one is part of the other's gear."""
-    one, two = taxonomy.entities[a], taxonomy.entities[b]
-    return b in one.confusable or a in two.row.look or b in one.row.look
+    first, second = taxonomy.entities[a], taxonomy.entities[b]
+    return b in first.confusable or a in second.row.look or b in first.row.look
 
 
 def prompt(first: str, first_action: str, second: str, second_action: str) -> str:
@@ -65,11 +65,11 @@ def prompt(first: str, first_action: str, second: str, second_action: str) -> st
     >>> prompt("male chef", "waving", "goat", "")
     'One male chef waving and one goat.'
     """
-    parts = [
+    phrases = [
         f"one {name} {action}".strip()
         for name, action in ((first, first_action), (second, second_action))
     ]
-    return sentence(listing(parts))
+    return sentence(listing(phrases))
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
@@ -139,8 +139,8 @@ def action_faults(
     entity = taxonomy.entities.get(name)
     if not participle or entity is None:
         return
-    known = [a for a in taxonomy.actions.values() if a.participle == participle]
-    if not any(a.visible and suits(a, entity) for a in known):
+    matches = [a for a in taxonomy.actions.values() if a.participle == participle]
+    if not any(a.visible and suits(a, entity) for a in matches):
         yield Fault(row.id, field, f"{participle!r} is not a visible action that suits {name!r}")
 
 

@@ -51,7 +51,7 @@ def chosen(
             for row in rows
             if row.pair_type == pair_type
             and not row.first_action
-            and not any(confused(one, _names(row)) for one in languages.values())
+            and not any(confused(language, _names(row)) for language in languages.values())
         ]
         taken.update(rng.sample(ids, count))
     return [row for row in rows if row.id in taken]
@@ -64,9 +64,9 @@ def _names(row: T2IHomogenization | T2IHomogenizationMultilingual) -> list[str]:
 def _row(
     source: T2IHomogenization, language: Language, taxonomy: Taxonomy
 ) -> T2IHomogenizationMultilingual:
-    first, second = names = _names(source)
+    first, second = entities = _names(source)
     return T2IHomogenizationMultilingual(
-        **translated(source, language, names),
+        **translated(source, language, entities),
         english_prompt=source.prompt,
         english_swapped_prompt=source.swapped_prompt,
         pair_type=source.pair_type,
@@ -86,7 +86,7 @@ def neutral_prompt(language: Language, taxonomy: Taxonomy, first: str, second: s
 
 def faults(rows: list[T2IHomogenizationMultilingual], banks: Banks) -> Iterator[Fault]:
     for row in rows:
-        a, b = names = _names(row)
+        a, b = entities = _names(row)
         yield from entity_faults(row, banks.taxonomy, "first", "second")
         english = (
             t2i_homogenization.prompt(a, "", b, ""),
@@ -98,8 +98,8 @@ def faults(rows: list[T2IHomogenizationMultilingual], banks: Banks) -> Iterator[
             yield Fault(row.id, "language", f"{row.language!r} is not a language of the bank")
             continue
         named = [row.first_named, row.second_named]
-        yield from language_faults(row, language, names, named, "neutral_prompt")
-        if set(names) <= set(language.names):
+        yield from language_faults(row, language, entities, named, "neutral_prompt")
+        if set(entities) <= set(language.names):
             yield from equal_fault(row, "first_named", language.one(a))
             yield from equal_fault(row, "second_named", language.one(b))
             scene = neutral_prompt(language, banks.taxonomy, a, b)

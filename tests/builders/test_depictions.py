@@ -126,7 +126,10 @@ def test_who_looked_at_an_image_marks_it_and_a_misread_one_is_named(tmp_path: Pa
     rows = SUITE.build(few, random.Random(0))
     assert [row.review for row in rows[:3]] == [["code", LOOKED], ["code"], ["code"]]
     (fault,) = SUITE.faults(rows, few)
-    assert (fault.row, fault.message) == (rows[1].id, "was taken for right by who looked at it")
+    assert (fault.row, fault.message) == (
+        rows[1].id,
+        "was taken for right by a model that looked at it",
+    )
     (tmp_path / "gold_looks.yaml").write_text(yaml.safe_dump(looks[:1] * 2))
     with raises("duplicate-id", "gold_looks", error=BankError):
         read_looks(tmp_path)

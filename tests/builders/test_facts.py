@@ -163,7 +163,7 @@ def domain_of(pair: str) -> list[ConstrainedPair]:
     ("pair", "change", "reason"),
     [
         (AFRICA, {"twin": "maps-peru-brazil"}, "rests on another fact or family"),
-        (AFRICA, {"twin": "maps-nowhere"}, "is no pair of this file"),
+        (AFRICA, {"twin": "maps-nowhere"}, "is not a pair of this file"),
         (AFRICA, {"frame": "north-up"}, "is seen the same way round"),
         (AFRICA, {"left": "the rounded bulge", "right": "the pointed horn"}, "turned round"),
         ("maps-peru-brazil", {"twin": "maps-africa-bulge-horn"}, "has a twin already"),
