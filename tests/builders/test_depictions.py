@@ -151,7 +151,7 @@ WHITE = {"draw": [{"rect": [0, 0, 1, 1], "fill": "white"}], "at": [0.5, 0.5]}
         ({"parts": {"green": GREEN | {"draw": [{"text": "Ω"}]}}}, "lacks a letter"),
         ({"parts": {"green": GREEN | {"draw": [{"text": "{part}"}], "label": "Ö"}}}, "of 'Ö'"),
         ({"scene": [{"rect": [0, 0, 1, 1], "fill": "greeen"}]}, "no color 'greeen'"),
-        ({"over": [{"path": "M 0 0 X 1"}]}, "no command"),
+        ({"over": [{"path": "M 0 0 X 1"}]}, "not a command"),
         ({"over": [{"fill": "red"}]}, "a shape is one of"),
         ({"spare": "red"}, "is not drawn"),
     ],

@@ -98,7 +98,7 @@ def test_a_name_within_another_confuses_where_words_are_whole() -> None:
         ("languages/he.yaml", "text: כלב, form: m", "text: כלב, form: n", "no form 'n'"),
         ("languages/he.yaml", "back: dog", "back: wolf", "read back as 'wolf'"),
         ("languages/de.yaml", "back: male cook", "back: female cook", "read back as 'female cook'"),
-        ("languages/zh.yaml", "name: dog,", "name: hound,", "'dog' is in one of"),
+        ("languages/zh.yaml", "name: dog,", "name: hound,", "'dog' must be in both"),
         ("languages.yaml", "language: en", "language: nl", "languages/nl.yaml"),
     ],
 )
