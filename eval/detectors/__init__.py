@@ -13,12 +13,9 @@ from PIL.Image import Image
 
 from ...errors import UsageError
 from ..checkpoints.registry import Registry
-from ..geometry.boxes import Box, Size, iou
+from ..geometry.boxes import Box, Size
 
 Mask = NDArray[np.bool_]
-
-ALIKE = 0.5
-"""Overlap from which two boxes of a label are one thing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +104,6 @@ def from_tensors(
     return ranked(found)
 
 
-def distinct(found: Sequence[Detection]) -> list[Detection]:
-    """Best first, without those that overlap a better one of their label."""
-    kept: list[Detection] = []
-    for one in ranked(found):
-        if all(one.label != other.label or iou(one.box, other.box) < ALIKE for other in kept):
-            kept.append(one)
-    return kept
-
-
 def mask_box(mask: Mask) -> Box | None:
     """The smallest box around a mask; None for an empty one."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
@@ -123,6 +111,12 @@ def mask_box(mask: Mask) -> Box | None:
         return None
     return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
+
+IN_EXAMPLES = (
+    "where examples/detectors of the source is the current folder or on PYTHONPATH: "
+    '"Bring your own detector" in docs/extend.md has the steps'
+)
+"""How to use a detector that moved from the package to its examples."""
 
 DETECTORS: Registry[Detector] = Registry(
     "detector",
@@ -138,8 +132,10 @@ DETECTORS: Registry[Detector] = Registry(
         "grounded-sam": f"{__name__}.checkpoint_models:GroundedSam",
         "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
         "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
-        "open-images-ssd": f"{__name__}.open_images_ssd:OpenImagesSsd",
-        "nanodet": f"{__name__}.nanodet:NanoDet",
+    },
+    removed={
+        "open-images-ssd": f"write python:open_images_ssd:open_ssd?weights=FILE {IN_EXAMPLES}",
+        "nanodet": f"write python:nanodet:open_nanodet?weights=nanodet.json {IN_EXAMPLES}",
     },
 )
 open_detector = DETECTORS.open

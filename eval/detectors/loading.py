@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import ClassVar, Self
 
 from ...specs import Options, Share, Spec
-from ..geometry.boxes import Size
-from . import Detection, DetectorError, Request, distinct, inside
+from . import Detection, DetectorError, Request
 
 ALIASES = {
     "airplane": "aeroplane",
@@ -76,22 +73,6 @@ class FileDetector(SingleImageDetector):
             "weights_sha256": self._digest,
             "threshold": f"{self._threshold:g}",
         }
-
-    def _distinct(
-        self, wanted: Mapping[str, Iterable[int]], size: Size, boxes: Any, scores: Any
-    ) -> list[Detection]:
-        """Detections of each query's classes, from a grid that fires many times at one thing.
-
-        boxes: (n, 4) as shares of the image; scores: (n, classes).
-        """
-        found = []
-        for query, classes in wanted.items():
-            best = scores[:, list(classes)].max(axis=1)
-            for index in np.flatnonzero(best >= self._threshold):
-                box = inside(boxes[index] * (*size, *size), size)
-                if box is not None:
-                    found.append(Detection(query, float(best[index]), box))
-        return distinct(found)
 
 
 def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:

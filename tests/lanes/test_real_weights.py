@@ -42,6 +42,8 @@ from counterprior.schema import Provenance, SpatialVISOR
 class Weights:
     """A detector and what it knows."""
 
+    example: str
+    """``MODULE:FACTORY`` in examples/detectors."""
     variable: str
     drawn: tuple[str, ...]
     photos: dict[str, str]
@@ -50,11 +52,13 @@ class Weights:
 PEOPLE = {"cup": "coffee.png", "person": "astronaut.png"}
 WEIGHTS = {
     "open-images-ssd": Weights(
+        "open_images_ssd:open_ssd",
         "COUNTERPRIOR_SSD",
         ("chair", "cup", "laptop", "bicycle", "car", "camera", "cow", "dog", "bottle"),
         {"cat": "chelsea.png"} | PEOPLE,
     ),
     "nanodet": Weights(
+        "nanodet:open_nanodet",
         "COUNTERPRIOR_NANODET",
         ("chair", "cup", "laptop", "bicycle", "clock", "bus"),
         {"motorcycle": "motorcycle_left.png"} | PEOPLE,
@@ -80,7 +84,7 @@ def from_environment(name: str) -> Path:
 def checked(kind: str, images: list[ImageToCheck], cache: Path) -> list[CheckedImage]:
     file = from_environment(WEIGHTS[kind].variable)
     try:
-        detector = open_detector(f"{kind}:{file}?threshold=0.3")
+        detector = open_detector(f"python:{WEIGHTS[kind].example}?weights={file}&threshold=0.3")
     except DetectorError as error:
         pytest.skip(str(error))
     return list(check_images(images, RULES, Cached(detector, cache)))
@@ -173,7 +177,8 @@ def test_drawn_relations_are_recovered_by_rule_judges(kind: str, tmp_path: Path)
         for number, (a, b) in enumerate(itertools.permutations(WEIGHTS[kind].drawn, 2))
     ]
     settings = RunSettings("spatial_visor", "memory", tmp_path / "run")
-    judges = [f"{rule}:{kind}:{file}?threshold=0.5" for rule in ("pse", "visor")]
+    detector = f"python:{WEIGHTS[kind].example}?weights={file}&threshold=0.5"
+    judges = [f"{rule}:{detector}" for rule in ("pse", "visor")]
     try:
         done = evaluate_run(settings, "render:?grounding=0.4", judges, found=Rows.of(rows))
     except DetectorError as error:

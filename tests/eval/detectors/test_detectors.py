@@ -28,7 +28,6 @@ from counterprior.eval.detectors.cache import Cached
 from counterprior.eval.detectors.checkpoint_models import DepthAnything, caption
 from counterprior.eval.detectors.depth import open_depth
 from counterprior.eval.detectors.loading import install_torchvision
-from counterprior.eval.detectors.open_images_ssd import anchors, decode
 from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.geometry.boxes import Box, Size, iou
 from counterprior.eval.geometry.checker.decide import check
@@ -682,35 +681,25 @@ def test_measured_stability_is_that_of_the_unchanged_boxes() -> None:
     assert measure(image, sample, Scripted(), nothing)("PASS", None, None) == 1  # type: ignore[arg-type]
 
 
-def test_the_anchors_of_the_ssd_and_their_decoding() -> None:
-    grid = anchors()
-    assert grid.shape == (1917, 4)
-    assert grid[0] == pytest.approx((0.5 / 19, 0.5 / 19, 0.1, 0.1))
-    assert grid[1] == pytest.approx((0.5 / 19, 0.5 / 19, 0.2 * 2**0.5, 0.2 / 2**0.5))
-    assert grid[-1] == pytest.approx((0.5, 0.5, 0.95**0.5, 0.95**0.5))
-    assert grid[1083 + 5] == pytest.approx((0.05, 0.05, *[(0.35 * 0.5) ** 0.5] * 2))
-    still = decode(np.zeros((1917, 4)), grid)
-    assert (still[:, 2:] - still[:, :2]) == pytest.approx(grid[:, 2:])
-    assert still[-1] == pytest.approx([0.5 - 0.95**0.5 / 2] * 2 + [0.5 + 0.95**0.5 / 2] * 2)
-    moved = decode(np.array([[10.0, 0, 0, 5]]), np.array([[0.5, 0.5, 0.2, 0.1]]))
-    assert moved[0] == pytest.approx((0.5 - 0.1 * math.e, 0.55, 0.5 + 0.1 * math.e, 0.65))
-
-
-def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
-    with pytest.raises(DetectorError) as caught:
-        open_detector(f"open-images-ssd:{tmp_path / 'gone'}")
-    missing = find_spec("ai_edge_litert") is None
-    assert caught.value.code == ("missing-library" if missing else "no-such-file")
-    assert ("ai-edge-litert" if missing else "gone") in str(caught.value)
-
-
 def test_every_kind_is_tried() -> None:
-    others = {"pixels", "scene", "recorded", "faster-rcnn", "open-images-ssd", "nanodet"}
+    others = {"pixels", "scene", "recorded", "faster-rcnn"}
     others.add("grounded-sam")
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
     for kind in DETECTORS:
         assert callable(DETECTORS.load(kind).detect)
+
+
+@pytest.mark.parametrize(
+    ("spec", "example"),
+    [
+        ("nanodet:nanodet.json?threshold=0.4", "python:nanodet:open_nanodet?weights="),
+        ("open-images-ssd:FILE", "python:open_images_ssd:open_ssd?weights="),
+    ],
+)
+def test_detectors_that_became_examples_name_them(spec: str, example: str) -> None:
+    with raises("removed-name", example, "examples/detectors", "docs/extend.md"):
+        open_detector(spec)
 
 
 def test_the_renderer_writes_its_scene() -> None:

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from nanodet import NanoDet
+from open_images_ssd import MEANS, OpenImagesSsd
 from PIL import Image
 from refusals import raises
 
@@ -13,8 +15,6 @@ from counterprior.eval.detectors import DetectorError, Request, open_detector
 from counterprior.eval.detectors.checkpoint_models import Detr
 from counterprior.eval.detectors.faster_rcnn import FasterRcnn
 from counterprior.eval.detectors.loading import ALIASES, COCO, class_numbers
-from counterprior.eval.detectors.nanodet import NanoDet
-from counterprior.eval.detectors.open_images_ssd import MEANS, OpenImagesSsd
 from counterprior.eval.engine.data import read_rows
 
 CONFIGS = ("spatial_uc", "spatial_visor", "spatial_multi")
@@ -112,3 +112,15 @@ def test_recorded_masks_are_read_with_their_detections(tmp_path: Path) -> None:
         ((found,),) = open_detector(text).detect([Request(image, ("cat",), "s")])
         assert found.mask is not None
         assert found.mask.tolist() == [[False, False], [False, True], [False, True]]
+
+
+def test_the_classes_of_coco() -> None:
+    assert len(set(COCO)) == 80 and (COCO[0], COCO[61], COCO[79]) == (
+        "person",
+        "toilet",
+        "toothbrush",
+    )
+    assert class_numbers(dict(enumerate(COCO)), ["TV", "couch"]) == {62: "TV", 57: "couch"}
+    assert class_numbers({57: "sofa"}, ["couch"]) == {57: "couch"}
+    assert {"fire hydrant", "sports ball", "wine glass", "hot dog"} <= set(COCO)
+    assert not any("\n" in name or "  " in name for name in COCO)

@@ -1,7 +1,7 @@
 """SSD-MobileNetV2 on 23 classes of Open Images v4: real weights that a package registry holds.
 
 The file `objectron_solution_packed_assets.data` of npm's `@mediapipe/objectron` (Apache-2.0) is the
-list of labels followed by the model; it runs on `ai-edge-litert`, without torch, in some 10 ms a
+list of labels followed by the model; it runs on `ai-edge-litert`, without torch, in some 10 ms an
 image. Small, but real: it is what tries the whole chain on images that nobody rendered.
 """
 
@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from grid import grid_detections
 
-from ..geometry.boxes import Size
-from ..stats.bootstrap import Array
-from . import Detection, DetectorError, Request
-from .loading import FileDetector, class_numbers
+from counterprior.eval.detectors import Detection, DetectorError, Request
+from counterprior.eval.detectors.loading import FileDetector, ThresholdOptions, class_numbers
+from counterprior.eval.geometry.boxes import Size
+from counterprior.eval.stats.bootstrap import Array
+from counterprior.specs import Spec
 
 SIDE = 300
 _LABELS = 184
@@ -37,7 +39,7 @@ MEANS = {
 
 
 class OpenImagesSsd(FileDetector):
-    """``open-images-ssd:FILE?threshold=0.3``."""
+    """Boxes of 23 classes; others are refused."""
 
     KIND = "open-images-ssd"
     THRESHOLD = 0.3
@@ -66,11 +68,12 @@ class OpenImagesSsd(FileDetector):
         return hashlib.sha256(data).hexdigest()
 
     def _found(self, request: Request) -> list[Detection]:
-        wanted = {
+        classes_of = {
             query: class_numbers(self._names, MEANS.get(query.lower(), (query,)))
             for query in request.queries
         }
-        return self._distinct(wanted, Size(*request.image.size), *self._run(request))
+        size = Size(*request.image.size)
+        return grid_detections(classes_of, size, *self._run(request), self._threshold)
 
     def _run(self, request: Request) -> tuple[Array, Array]:
         """Boxes (1917, 4) as shares of the image, and scores (1917, 24); class 0 is nothing."""
@@ -84,6 +87,12 @@ class OpenImagesSsd(FileDetector):
         }
         logits = found["raw_outputs/class_predictions"]
         return decode(found["raw_outputs/box_encodings"], self._anchors), 1 / (1 + np.exp(-logits))
+
+
+def open_ssd(weights: str, **options: str) -> OpenImagesSsd:
+    """Opens ``python:open_images_ssd:open_ssd?weights=FILE&threshold=0.3``."""
+    spec = Spec(OpenImagesSsd.KIND, weights, options)
+    return OpenImagesSsd.from_spec(spec, ThresholdOptions.read(spec))
 
 
 def anchors() -> Array:

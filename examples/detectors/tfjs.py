@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import DetectorError
+from counterprior.eval.detectors import DetectorError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,23 +1,29 @@
-"""NanoDet and the graphs of TensorFlow.js that hold it, on a small graph with known answers."""
+"""The detectors of examples/, opened by specs: NanoDet on a small graph with known answers."""
 
 import json
+import math
 from base64 import b64encode
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from grid import distinct
+from nanodet import SIDE, STEPS, STRIDES, decode
+from open_images_ssd import anchors
+from open_images_ssd import decode as decode_offsets
 from PIL import Image
 from refusals import raises
+from tfjs import OPERATIONS, GraphModel
 
-from counterprior.eval.detectors import Detection, DetectorError, Request, distinct, open_detector
-from counterprior.eval.detectors.loading import COCO, class_numbers
-from counterprior.eval.detectors.nanodet import SIDE, STEPS, STRIDES, decode
-from counterprior.eval.detectors.tfjs import OPERATIONS, GraphModel
+from counterprior.eval.detectors import Detection, DetectorError, Request, open_detector
+from counterprior.eval.detectors.loading import COCO
 from counterprior.eval.geometry.boxes import Box
 
 torch = pytest.importorskip("torch")
 
+NANODET = "python:nanodet:open_nanodet"
 TEXT = {"padding": "VALID", "data_format": "NHWC"}
 
 
@@ -131,9 +137,13 @@ def test_graphs_that_are_none_are_named(tmp_path: Path) -> None:
         with raises("no-such-file", path.name, error=DetectorError):
             GraphModel(path)
     with raises("no-such-file", "nanodet", "gone.json"):
-        open_detector(f"nanodet:{tmp_path}/gone.json")
+        open_detector(f"{NANODET}?weights={tmp_path}/gone.json")
     with raises("unknown-option", "nanodet", "'size'"):
-        open_detector("nanodet:x?size=3")
+        open_detector(f"{NANODET}?weights=x&size=3")
+    with raises("bad-option", "nanodet", "threshold", "'2'"):
+        open_detector(f"{NANODET}?weights=x&threshold=2")
+    with raises("factory-failed", "nanodet:open_nanodet", "weights"):
+        open_detector(NANODET)
 
 
 def test_a_box_is_where_its_distributions_say() -> None:
@@ -147,7 +157,8 @@ def test_a_box_is_where_its_distributions_say() -> None:
     assert boxes[0].tolist() == pytest.approx([-1.5 / 13, -1.5 / 13, 2.5 / 13, 2.5 / 13])
 
 
-def test_the_detector_from_its_graph_to_boxes(tmp_path: Path) -> None:
+def stand_in() -> tuple[Graph, list[str]]:
+    """A graph that puts out the same boxes for every image, and the names of its outputs."""
     graph, outputs = Graph(), []
     for stride in STRIDES:
         count = (SIDE // stride) ** 2
@@ -161,8 +172,13 @@ def test_the_detector_from_its_graph_to_boxes(tmp_path: Path) -> None:
             scores[0, 12 * 13, COCO.index("tv")] = 0.25
         for values in (scores, sides.reshape(1, count, -1)):
             outputs.append(graph.node("Identity", graph.constant(values, half=True)))
+    return graph, outputs
+
+
+def test_the_detector_from_its_graph_to_boxes(tmp_path: Path) -> None:
+    graph, outputs = stand_in()
     path = graph.write(tmp_path / "n.json", *outputs)
-    detector = open_detector(f"nanodet:{path}?threshold=0.4")
+    detector = open_detector(f"{NANODET}?weights={path}&threshold=0.4")
     picture = Image.new("RGB", (260, 130))
     (found,) = detector.detect([Request(picture, ("Cup", "tv"))])
     assert [(d.label, d.score, tuple(map(round, d.box))) for d in found] == [
@@ -171,8 +187,10 @@ def test_the_detector_from_its_graph_to_boxes(tmp_path: Path) -> None:
     ]
     with raises("unknown-class", "unicorn", "its 80", error=DetectorError):
         detector.detect([Request(picture, ("unicorn",))])
-    assert len(detector.identity()["weights_sha256"]) == 64
-    other = open_detector(f"nanodet:{graph.write(tmp_path / 'o.json', *outputs[2:])}")
+    identity = detector.identity()
+    assert len(identity.pop("weights_sha256")) == 64
+    assert identity == {"kind": "nanodet", "threshold": "0.4"}
+    other = open_detector(f"{NANODET}?weights={graph.write(tmp_path / 'o.json', *outputs[2:])}")
     with raises("wrong-model", "(2704, 80)", error=DetectorError):
         other.detect([Request(picture, ("cup",))])
 
@@ -184,13 +202,23 @@ def test_one_thing_is_found_once() -> None:
     assert distinct([cat, dog, apart, surer]) == [surer, dog, apart]
 
 
-def test_the_classes_of_coco() -> None:
-    assert len(set(COCO)) == 80 and (COCO[0], COCO[61], COCO[79]) == (
-        "person",
-        "toilet",
-        "toothbrush",
-    )
-    assert class_numbers(dict(enumerate(COCO)), ["TV", "couch"]) == {62: "TV", 57: "couch"}
-    assert class_numbers({57: "sofa"}, ["couch"]) == {57: "couch"}
-    assert {"fire hydrant", "sports ball", "wine glass", "hot dog"} <= set(COCO)
-    assert not any("\n" in name or "  " in name for name in COCO)
+def test_the_anchors_of_the_ssd_and_their_decoding() -> None:
+    grid = anchors()
+    assert grid.shape == (1917, 4)
+    assert grid[0] == pytest.approx((0.5 / 19, 0.5 / 19, 0.1, 0.1))
+    assert grid[1] == pytest.approx((0.5 / 19, 0.5 / 19, 0.2 * 2**0.5, 0.2 / 2**0.5))
+    assert grid[-1] == pytest.approx((0.5, 0.5, 0.95**0.5, 0.95**0.5))
+    assert grid[1083 + 5] == pytest.approx((0.05, 0.05, *[(0.35 * 0.5) ** 0.5] * 2))
+    still = decode_offsets(np.zeros((1917, 4)), grid)
+    assert (still[:, 2:] - still[:, :2]) == pytest.approx(grid[:, 2:])
+    assert still[-1] == pytest.approx([0.5 - 0.95**0.5 / 2] * 2 + [0.5 + 0.95**0.5 / 2] * 2)
+    moved = decode_offsets(np.array([[10.0, 0, 0, 5]]), np.array([[0.5, 0.5, 0.2, 0.1]]))
+    assert moved[0] == pytest.approx((0.5 - 0.1 * math.e, 0.55, 0.5 + 0.1 * math.e, 0.65))
+
+
+def test_the_ssd_needs_its_file(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError) as caught:
+        open_detector(f"python:open_images_ssd:open_ssd?weights={tmp_path / 'gone'}")
+    missing = find_spec("ai_edge_litert") is None
+    assert caught.value.code == ("missing-library" if missing else "no-such-file")
+    assert ("ai-edge-litert" if missing else "gone") in str(caught.value)

