@@ -177,7 +177,7 @@ def cost(generator: Any, suite: str, count: int, folder: Path, device: str) -> t
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
         start = time.perf_counter()
-        done = generate(run, generator, found=Rows.of(rows_of(suite, rows)))
+        done = generate(run, generator, rows=Rows.of(rows_of(suite, rows)))
         taken = time.perf_counter() - start
         made = [image.status for image in done.run.images().values()]
         assert made == ["made"] * rows, [i.message for i in done.run.images().values()]

@@ -97,7 +97,7 @@ def first(question: Question) -> str:
 def evaluate_at_once(images: int, out: Path) -> Done:
     settings = RunSettings(SUITE, "benchmark", out, seeds=4)
     judge = as_judge(first, identity="1")
-    return evaluate_run(settings, AtOnce(), [judge], found=rows_for(images))
+    return evaluate_run(settings, AtOnce(), [judge], rows=rows_for(images))
 
 
 def by_hand(images: int, out: Path) -> None:
@@ -186,7 +186,7 @@ def judged_runs(number: int, images: int) -> Iterator[list[Path]]:
         for run in range(number):
             root = Path(folder) / f"run-{run}"
             settings = RunSettings(SUITE, "benchmark", root, seeds=4)
-            made = generate(settings, AtOnce(str(run)), found=rows_for(images)).run
+            made = generate(settings, AtOnce(str(run)), rows=rows_for(images)).run
             write_verdicts(made, run)
             roots.append(root)
         yield roots
@@ -276,7 +276,7 @@ def workers(images: int, rounds: int) -> None:
                 settings = RunSettings(SUITE, "benchmark", Path(folder) / "run", seeds=4)
                 scale = Scale(number, devices=("",))  # a worker also where there is only one
                 start = time.perf_counter()
-                generate(settings, "render:", found=rows_for(images), scale=scale)
+                generate(settings, "render:", rows=rows_for(images), scale=scale)
                 taken[number] = time.perf_counter() - start
         ratios.append(taken[1] / taken[2])
         limits.append(2 * counting(1) / counting(2))

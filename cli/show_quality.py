@@ -21,7 +21,7 @@ def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) ->
     """Prints the counts of scored, known and failed images of a run."""
     for log, tally in scored:
         counts = [f"{tally.scored:,} scored"]
-        counts += [f"{tally.known:,} were there"] if tally.known else []
+        counts += [f"{tally.recorded:,} were there"] if tally.recorded else []
         counts += [f"{tally.failed:,} failed"] if tally.failed else []
         frames = f" (frames {log.choice.text} of {tally.clips:,} clips)" if tally.clips else ""
         print_note(f"{run}, {log.name}: {'; '.join(counts)}{frames}")

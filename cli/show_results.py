@@ -37,7 +37,7 @@ def print_done(done: Done) -> None:
         print_note(f"note: {note}")
     for log, tally in done.judged:
         counts = ", ".join(f"{n:,} {label}" for label, n in sorted(tally.labels.items()))
-        earlier = f"; {tally.known:,} verdicts were there" if tally.known else ""
+        earlier = f"; {tally.recorded:,} verdicts were there" if tally.recorded else ""
         print_note(f"{log.name}: {counts or 'nothing new'}{earlier}")
     if done.spending.calls or done.spending.errors:
         print_note(f"spent {done.spending}")

@@ -217,7 +217,7 @@ def _ask(
         for question in questions_of(candidate.pair, image)
     ]
     recorded = [item for item in open_questions if not log.needs(item)]
-    tally.known += len(recorded)
+    tally.recorded += len(recorded)
     yield from (log.of(item.question.case)[item.key] for item in recorded)
     yield from log.ask(
         judge,

@@ -35,20 +35,20 @@ class CaseToJudge:
     row: Row
     """Its row; without the seed image where it goes to a worker."""
     case: Case
-    """What was asked for."""
+    """The requested image: prompt, seed and source."""
     image: CaseResult
     """Made."""
-    names: frozenset[str]
+    question_ids: frozenset[str]
     """Ids of the open questions."""
 
 
 CaseAnswers = list[Answered] | CaseResult
-"""What became of a case to judge; an image `error` where the file can't be read any more."""
+"""Outcome of a case to judge: answers, or an image `error` if its file can't be read any more."""
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What a run's images are asked."""
+    """The questions about a run's images: how they are worded, and which frames they show."""
 
     root: Path
     """Folder of the run."""
@@ -57,9 +57,9 @@ class Asking:
     persona: str
     """How free questions are answered."""
     probes: tuple[str, ...]
-    """Of `core.PROBES`."""
+    """Names from `core.PROBES`."""
     frames: str = USUAL
-    """Which frames of a clip, as text of a `FrameChoice`."""
+    """Choice of frames of a clip, as text of a `FrameChoice`."""
     together: bool = False
     """Whether one question shows all frames of a clip; else each is asked about."""
 
@@ -69,7 +69,7 @@ class Asking:
 
     @property
     def choice(self) -> FrameChoice:
-        """Which frames of a clip. Raises UsageError for a text that names none."""
+        """Choice of frames of a clip. Raises UsageError for a malformed text."""
         return FrameChoice(self.frames)
 
     def planned(self, suite: Suite[Any], row: Row, case: Case, image: CaseResult) -> list[Question]:
@@ -77,15 +77,17 @@ class Asking:
         asked does not depend on pixels, so only what is needed is decoded."""
         blank = self._questions(suite, row, case, [_BLANK] * (2 if case.source else 1))
         of_frames = [[replace(q, frame=n) for q in blank] for n in numbers_of(self.choice, image)]
-        return self._asked(of_frames)
+        return self._by_frame(of_frames)
 
-    def left(
+    def unanswered(
         self, suite: Suite[Any], row: Row, case: Case, image: CaseResult, log: VerdictLog | None
     ) -> tuple[list[Question], int]:
         """The planned questions that have no verdict in a log, and how many have one."""
         planned = self.planned(suite, row, case, image)
-        left = [q for q in planned if log is None or log.needs(OpenQuestion(q, image.sha256))]
-        return left, len(planned) - len(left)
+        open_questions = [
+            q for q in planned if log is None or log.needs(OpenQuestion(q, image.sha256))
+        ]
+        return open_questions, len(planned) - len(open_questions)
 
     def questions(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
         """The open questions about an image, a clip or a text. Raises ImageError where it can't be
@@ -101,13 +103,13 @@ class Asking:
             ]
             for number, image, digest in shown_frames(self.root, piece.image, self.choice)
         ]
-        asked = (q for q in self._asked(of_frames) if q.id in piece.names)
-        return [OpenQuestion(q, piece.image.sha256) for q in asked]
+        questions = (q for q in self._by_frame(of_frames) if q.id in piece.question_ids)
+        return [OpenQuestion(q, piece.image.sha256) for q in questions]
 
-    def _asked(self, of_frames: Sequence[Sequence[Question]]) -> list[Question]:
-        """What is asked, from the questions about each frame, or about an image."""
+    def _by_frame(self, of_frames: Sequence[Sequence[Question]]) -> list[Question]:
+        """Joins the questions about the frames of a clip if one question shows all of them."""
         if self.together and of_frames[0] and of_frames[0][0].frame is not None:
-            return [ask_together(one) for one in zip(*of_frames, strict=True)]
+            return [ask_together(same_question) for same_question in zip(*of_frames, strict=True)]
         return [q for of_frame in of_frames for q in of_frame]
 
     def _about_text(self, suite: Suite[Any], piece: CaseToJudge) -> list[OpenQuestion]:
@@ -118,7 +120,7 @@ class Asking:
         return [
             OpenQuestion(replace(q, text=text), piece.image.sha256)
             for q in self._questions(suite, piece.row, piece.case, [])
-            if q.id in piece.names
+            if q.id in piece.question_ids
         ]
 
     def _questions(
@@ -137,11 +139,11 @@ class AskJudge:
     """The task of workers that judge images."""
 
     asking: Asking
-    """What is asked; its folder is absolute."""
+    """The questions; the folder is absolute."""
     judge: Any
     """Spec, or the judge itself."""
     identity: dict[str, str]
-    """Who judges."""
+    """Identity of the judge."""
     bundle: int
     """Images at a time."""
     ledgers: Path
@@ -163,7 +165,7 @@ class AskJudge:
         return [
             Answered.of(OpenQuestion(question, piece.image.sha256), failed)
             for question in planned
-            if question.id in piece.names
+            if question.id in piece.question_ids
         ]
 
 
@@ -176,20 +178,20 @@ class JudgeWorker:
         self._suite = asking.open_suite()
 
     def do(self, work: Sequence[Numbered[CaseToJudge]]) -> Iterator[Numbered[CaseAnswers]]:
-        found: dict[int, CaseAnswers] = {}
-        asked: list[OpenQuestion] = []
+        results: dict[int, CaseAnswers] = {}
+        open_questions: list[OpenQuestion] = []
         of_case = {}
         for number, piece in work:
             try:
-                asked += self._asking.questions(self._suite, piece)
-                found[number], of_case[piece.case.id] = [], number
+                open_questions += self._asking.questions(self._suite, piece)
+                results[number], of_case[piece.case.id] = [], number
             except ImageError as error:
-                found[number] = unreadable(piece.case, error)
-        for answered in answers(self._judge, asked):
-            said = found[of_case[answered.case]]
-            assert isinstance(said, list)
-            said.append(answered)
-        yield from found.items()
+                results[number] = unreadable(piece.case, error)
+        for answered in answers(self._judge, open_questions):
+            case_answers = results[of_case[answered.case]]
+            assert isinstance(case_answers, list)
+            case_answers.append(answered)
+        yield from results.items()
 
     def finish(self) -> Iterable[Numbered[CaseAnswers]]:
         return ()

@@ -48,7 +48,9 @@ class Cost:
 
 def count_images(plan: CallPlan, run: Run) -> None:
     """Makes sure that what the run's images have cost counts under the cap, once."""
-    paid = ((made.case, Charge(Decimal(made.usd))) for made in run.results.every() if made.usd)
+    paid = (
+        (result.case, Charge(Decimal(result.usd))) for result in run.results.every() if result.usd
+    )
     plan.budget.restore(_source(plan, run), paid)
 
 

@@ -45,23 +45,25 @@ _HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "image", "
 
 
 def row_fields(row: Row) -> dict[str, str]:
-    """What a row says, by name and as text: `object_a`, `relation`, `left`, ...
+    """Fields of a row as text, by name: `object_a`, `relation`, `left`, ...
 
-    An entity is its name under the field's own name, and has its parts beside it (`left_kind`,
+    An entity is its name under the field's own name, and has its attributes beside it (`left_kind`,
     `left_look`). Lists and questions are JSON; what is not there is empty.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in row:
         if name in _HIDDEN:
             continue
         if isinstance(value, Entity):
-            found[name] = value.name
-            found |= {f"{name}_{part}": text for part, text in value if part != "name"}
+            texts[name] = value.name
+            texts |= {
+                f"{name}_{attribute}": text for attribute, text in value if attribute != "name"
+            }
         elif isinstance(value, BaseModel | list | tuple):
-            found[name] = json.dumps(value, default=dict, ensure_ascii=False)
+            texts[name] = json.dumps(value, default=dict, ensure_ascii=False)
         else:
-            found[name] = "" if value is None else str(value)
-    return found
+            texts[name] = "" if value is None else str(value)
+    return texts
 
 
 def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
@@ -72,9 +74,9 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     or config, or the rows are not those that it published.
     """
     root = Path(data)
-    own = SUITES[config].read_file(data) if config in SUITES else None
-    if own is not None:
-        return Rows.of(own)
+    file_rows = SUITES[config].read_file(data) if config in SUITES else None
+    if file_rows is not None:
+        return Rows.of(file_rows)
     if root.is_dir():
         expected = published_file(root, config, data)
         rows, digest = _rows_of(iter_records(root, config), config)
@@ -87,8 +89,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     else:
         repo, _, tag = data.partition("@")
         rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config)
-    kept = (number for number, row in enumerate(rows) if row.status != "retired")
-    return Rows(ChosenRows(rows, kept), digest)
+    active = (number for number, row in enumerate(rows) if row.status != "retired")
+    return Rows(ChosenRows(rows, active), digest)
 
 
 def _rows_of(records: Iterator[dict[str, Any]], config: str) -> tuple[Sequence[Row], str]:

@@ -57,7 +57,7 @@ MANIFEST = "manifest.jsonl"
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run is of."""
+    """Settings of a run: suite, data, folder and sample."""
 
     suite: str
     """Config."""
@@ -72,9 +72,9 @@ class RunSettings:
     limit: int | None = None
     """Rows to sample; None for all."""
     variants: tuple[str, ...] = ()
-    """Of the suite's variants, those that the generator makes; all where empty."""
+    """Variants of the suite that the generator makes; all if empty."""
     where: str = ""
-    """Which cases a new run has, in a word; all where empty."""
+    """Name of the subset of cases that a new run has; all if empty."""
     cases: frozenset[str] | None = None
     """The ids of these cases; None for all."""
 
@@ -86,9 +86,9 @@ class Evaluation:
     run: Run
     """The folder."""
     suite: Suite[Any]
-    """What is evaluated."""
+    """The suite, which has the cases and words the questions."""
     rows: Mapping[str, Row]
-    """By id."""
+    """Rows by id."""
     cases: Sequence[Case]
     """In the order of the config; of a shard, its own."""
     lock: RunLock | None
@@ -99,24 +99,24 @@ class Evaluation:
         cls,
         settings: RunSettings,
         generator: Mapping[str, str],
-        found: Rows | None = None,
+        rows: Rows | None = None,
         shard: RunShard | None = None,
     ) -> Evaluation:
         """A new run of a generator with this identity, or the one that is there.
 
-        `found` are the rows, where they are not to be read from `settings.data`; `shard` is the
-        part that this process makes and judges. Raises RunError for a folder of another run,
+        `rows` are used instead of those of `settings.data`; `shard` is the share of the cases that
+        this process makes and judges. Raises RunError for a folder of another run,
         InUseError for one that another process writes.
         """
-        found = found or read_rows(settings.data, settings.suite, settings.revision)
-        suite, rows, cases = _plan(settings, found)
-        header = _header(settings, found, len(rows), generator)
+        rows = rows or read_rows(settings.data, settings.suite, settings.revision)
+        suite, row_index, cases = _plan(settings, rows)
+        header = _header(settings, rows, len(row_index), generator)
         lock = RunLock(settings.out, shard)
         try:
             run = Run(settings.out, header, shard)
             with run.starting() if shard else nullcontext():
                 run = Run.start(settings.out, header, cases, shard)
-                evaluation = cls(run, suite, rows, run.own_cases(), lock)
+                evaluation = cls(run, suite, row_index, run.own_cases(), lock)
                 evaluation._keep_sources()
         except BaseException:
             lock.release()
@@ -128,7 +128,7 @@ class Evaluation:
         cls,
         root: Path,
         revision: str | None = None,
-        found: Rows | None = None,
+        rows: Rows | None = None,
         shard: RunShard | None = None,
     ) -> Evaluation:
         """A run that is there, to be judged. Raises RunError unless its images, or those of the
@@ -137,30 +137,30 @@ class Evaluation:
         run.check_complete()
         header = run.header
         suite = open_suite(header.suite)
-        found = found or read_rows(header.data, header.suite, revision)
-        if found.digest != header.rows_sha256:
+        rows = rows or read_rows(header.data, header.suite, revision)
+        if rows.digest != header.rows_sha256:
             raise RunError(
                 f"{header.data}, {header.suite}: the rows are not those that {root} was started "
                 f"with; judge it with the release of that time",
                 code="different-rows",
             )
-        rows = RowIndex(sample_rows(found.rows, header.limit, suite.together))
+        row_index = RowIndex(sample_rows(rows.rows, header.limit, suite.together))
         lock = run.lock()
         # Read now that nobody else adds anything.
-        evaluation = cls(Run.open(root, shard), suite, rows, run.own_cases(), lock)
+        evaluation = cls(Run.open(root, shard), suite, row_index, run.own_cases(), lock)
         evaluation._look_again()
         return evaluation
 
     @classmethod
-    def look(cls, settings: RunSettings, found: Rows, run: Run | None = None) -> Evaluation:
+    def look(cls, settings: RunSettings, rows: Rows, run: Run | None = None) -> Evaluation:
         """A run as it would be started, without starting it: nothing is written or locked.
 
         run: what is there of it.
         """
-        suite, rows, cases = _plan(settings, found)
+        suite, row_index, cases = _plan(settings, rows)
         if run is None:
-            run = Run(settings.out, _header(settings, found, len(rows), {}))
-        return cls(run, suite, rows, list(cases), None)
+            run = Run(settings.out, _header(settings, rows, len(row_index), {}))
+        return cls(run, suite, row_index, list(cases), None)
 
     def __enter__(self) -> Self:
         return self
@@ -213,7 +213,7 @@ class Evaluation:
         replaced = self.run.replacement()
         open_ones = (n for n, case in enumerate(cases) if not self._is_settled(case, replaced))
         waiting = array("Q", open_ones)
-        left = (self._full(cases[n]) for n in waiting)
+        unmade = (self._full(cases[n]) for n in waiting)
         one_at_a_time = ThreadLock()
         images, results = self.run.images(), self.run.results
 
@@ -223,21 +223,21 @@ class Evaluation:
                     results.append(image)
 
         served = isinstance(generator, (PaidByImage, PaidGenerator))
-        made: Iterator[None]
+        recorded: Iterator[None]
         done = len(cases) - len(waiting)
         with results:
             for case in cases:
                 if lacks_source(self.rows[case.row]):
                     record(CaseResult(case.id, "missing", message="its row has no seed image"))
             if served or concurrency > 1:
-                made = self._in_threads(generator, left, concurrency, record)
+                recorded = self._in_threads(generator, unmade, concurrency, record)
             elif scale.in_process or not waiting:
                 store = self._store()
-                made = map(record, make_images(generator, store, left, images.get))
+                recorded = map(record, make_images(generator, store, unmade, images.get))
             else:
-                made = map(record, self._by_workers(generator, left, scale, spec))
+                recorded = map(record, self._by_workers(generator, unmade, scale, spec))
             progress("images", done, len(cases))
-            for number, _ in enumerate(made, done + 1):
+            for number, _ in enumerate(recorded, done + 1):
                 progress("images", number, len(cases))
 
     def ask(
@@ -254,7 +254,7 @@ class Evaluation:
     ) -> tuple[VerdictLog, Tally]:
         """Asks what has no verdict yet and records each verdict as it comes.
 
-        frames: which frames of a clip are shown, as text of a `FrameChoice`.
+        frames: choice of frames of a clip, as text of a `FrameChoice`.
 
         A verdict is known by question, image and judge: an image that was made anew is judged anew,
         and no question is asked twice. Failures of the judge itself (`error`) are asked again. A
@@ -274,7 +274,7 @@ class Evaluation:
             suite = asking.open_suite()
 
             def open_questions() -> Iterator[OpenQuestion]:
-                """What has no verdict yet, the images of one case in memory at a time."""
+                """Questions without a verdict, with the images of one case in memory at a time."""
                 for piece in todo:
                     try:
                         yield from asking.questions(suite, piece)
@@ -293,12 +293,12 @@ class Evaluation:
                 ledgers=(ledgers or root / LEDGERS).resolve(),
             )
             sent = (replace(piece, row=_without_image(piece.row)) for piece in todo)
-            with log.answers, closing(farm(task, sent, scale)) as found:
-                for _, said in found:
-                    if isinstance(said, CaseResult):
-                        self._record(said)
+            with log.answers, closing(farm(task, sent, scale)) as results:
+                for _, result in results:
+                    if isinstance(result, CaseResult):
+                        self._record(result)
                         continue
-                    for answered in said:
+                    for answered in result:
                         log.add(answered, tally)
         progress("verdicts", len(cases), len(cases))
         return log, tally
@@ -319,10 +319,10 @@ class Evaluation:
             if image is None or image.status != "made":
                 continue
             row = self.rows[case.row]
-            left, known = asking.left(suite, row, case, image, log)
-            tally.known += known
-            if left:
-                yield CaseToJudge(row, case, image, frozenset(q.id for q in left))
+            open_questions, answered_count = asking.unanswered(suite, row, case, image, log)
+            tally.recorded += answered_count
+            if open_questions:
+                yield CaseToJudge(row, case, image, frozenset(q.id for q in open_questions))
 
     def _in_threads(
         self,
@@ -334,9 +334,9 @@ class Evaluation:
         store = self._store()
 
         def make_one(case: Case) -> None:
-            (made,) = make_batch(generator, [store.request(case)])
+            (output,) = make_batch(generator, [store.request(case)])
             # By who made it: what is paid is recorded, whatever ends the run meanwhile.
-            record(store.keep(case, made, self.run.images().get(case.id)))
+            record(store.keep(case, output, self.run.images().get(case.id)))
 
         with closing(in_threads(make_one, cases, concurrency)) as done:
             yield from done
@@ -344,13 +344,13 @@ class Evaluation:
     def _by_workers(
         self, generator: CaseGenerator, cases: Iterable[Case], scale: Scale, spec: Any
     ) -> Iterator[CaseResult]:
-        given = generator if spec is None else spec
+        opens = generator if spec is None else spec
         root = self.run.root.resolve()
-        task = MakeImages(root, given, generator.identity(), batch_of(generator))
+        task = MakeImages(root, opens, generator.identity(), batch_of(generator))
         images = self.run.images()
         work = (CaseToMake(case, images.get(case.id)) for case in cases)
-        with closing(farm(task, work, scale)) as found:
-            for _, image in found:
+        with closing(farm(task, work, scale)) as results:
+            for _, image in results:
                 yield image
 
     def expected(self) -> Iterator[tuple[Case, CaseResult]]:
@@ -367,8 +367,8 @@ class Evaluation:
             settled = self._is_settled(case, replaced) or (
                 image is not None and image.stamp is not None and not replaced(image)
             )
-            made = image is not None and image.status == "made" and settled
-            yield self._full(case), image if made and image else CaseResult(case.id, "made")
+            is_made = image is not None and image.status == "made" and settled
+            yield self._full(case), image if is_made and image else CaseResult(case.id, "made")
 
     def open_cases(self) -> Iterator[Case]:
         """The cases that nothing is made of yet, with the fields of their rows."""
@@ -427,18 +427,21 @@ class Evaluation:
         images = [image.convert("RGB")] if source is None else [source, image.convert("RGB")]
         digest = hashlib.sha256(image.info.get(ENCODED) or encode_png(image)).hexdigest()
         log = self.run.judge(judging_identity(judge.identity(), self.suite.persona))
-        asked = [
+        questions = [
             OpenQuestion(question, digest)
             for question in self.suite.questions(self.rows[case.row], case, images, ORIGINAL)
         ]
-        for _ in log.ask(judge, [one for one in asked if log.needs(one)], Tally()):
+        for _ in log.ask(judge, [item for item in questions if log.needs(item)], Tally()):
             pass
         newest = log.of(case.id)
-        said = {(one.question.name, one.question.probe): newest[one.key].verdict for one in asked}
-        numbers = [verdict.number for verdict in said.values() if verdict.number is not None]
-        if len(numbers) == len(said):
+        verdicts = {
+            (item.question.name, item.question.probe): newest[item.key].verdict
+            for item in questions
+        }
+        numbers = [verdict.number for verdict in verdicts.values() if verdict.number is not None]
+        if len(numbers) == len(verdicts):
             return sum(numbers) / len(numbers)
-        return self.suite.correctness(Outcome(case, said))
+        return self.suite.correctness(Outcome(case, verdicts))
 
     def _look_again(self) -> None:
         """Hashes files elsewhere again: a replaced one is a new image. In place of an own one there
@@ -486,43 +489,45 @@ def outcomes_of(
 ) -> list[Outcome]:
     """As `outcomes`, of a judge's answers about the images that are present."""
     images = run.images()
-    said: dict[str, dict[int | None, dict[tuple[str, str], Verdict]]] = {}
+    by_case: dict[str, dict[int | None, dict[tuple[str, str], Verdict]]] = {}
     for answered in answers:
-        of_frame = said.setdefault(answered.case, {}).setdefault(answered.frame, {})
+        of_frame = by_case.setdefault(answered.case, {}).setdefault(answered.frame, {})
         of_frame[answered.question, answered.probe] = answered.verdict
-    found = []
+    results = []
     for case in sorted(run.cases() if cases is None else cases, key=lambda case: case.id):
-        made = images[case.id].status if case.id in images else "missing"
-        status = "missing" if made == "made" and case.id not in present else made
-        of_case = said.get(case.id, {})
-        frames = {number: part for number, part in of_case.items() if number is not None}
+        recorded_status = images[case.id].status if case.id in images else "missing"
+        status = (
+            "missing" if recorded_status == "made" and case.id not in present else recorded_status
+        )
+        of_case = by_case.get(case.id, {})
+        frames = {number: of_frame for number, of_frame in of_case.items() if number is not None}
         verdicts = of_case.get(None) or clip_verdicts(frames)
-        found.append(Outcome(case, verdicts, status, frames))
-    return found
+        results.append(Outcome(case, verdicts, status, frames))
+    return results
 
 
-def _plan(settings: RunSettings, found: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
+def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
-    rows = RowIndex(sample_rows(found.rows, settings.limit, suite.together))
+    row_index = RowIndex(sample_rows(rows.rows, settings.limit, suite.together))
     cases = (
         replace(case, source=source_name(row))
-        for row in rows.values()
+        for row in row_index.values()
         for case in suite.cases(row, settings.seeds)
         if not settings.variants or case.variant in settings.variants
         if settings.cases is None or case.id in settings.cases
     )
-    return suite, rows, cases
+    return suite, row_index, cases
 
 
 def _header(
-    settings: RunSettings, found: Rows, rows: int, generator: Mapping[str, str]
+    settings: RunSettings, rows: Rows, row_count: int, generator: Mapping[str, str]
 ) -> RunHeader:
     return RunHeader(
         suite=settings.suite,
         data=settings.data,
-        rows_sha256=found.digest,
-        rows=rows,
+        rows_sha256=rows.digest,
+        rows=row_count,
         seeds=settings.seeds,
         limit=settings.limit,
         generator=dict(generator),

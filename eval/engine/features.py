@@ -71,10 +71,10 @@ def image_features(
         by = identity_digest(identity)
         with AnswerLog(
             folder, "features", ImageFeatures, key="image", by=by, in_memory=True
-        ) as known:
+        ) as log:
             for number, (case, image) in enumerate(present.items()):
                 progress(name, number, len(present))
-                if image in known:
+                if image in log:
                     continue
                 try:
                     data = recorded_bytes(root, run.images()[case])
@@ -82,6 +82,6 @@ def image_features(
                 except ImageError:
                     continue
                 values = extractor.features([opened])[0].astype("<f4").astype(float)
-                known.append(ImageFeatures(image, values))
+                log.append(ImageFeatures(image, values))
         progress(name, len(present), len(present))
-    return {case: known[image].values for case, image in present.items() if image in known}
+    return {case: log[image].values for case, image in present.items() if image in log}

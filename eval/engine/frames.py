@@ -30,7 +30,7 @@ class ShownFrame(NamedTuple):
     """One frame, or an image that is no clip, as a judge is shown it."""
 
     number: int | None
-    """Of the frame, from 0; None for an image."""
+    """Number of the frame, from 0; None for an image."""
     image: Image.Image
     """RGB."""
     digest: str
@@ -51,20 +51,22 @@ def numbers_of(choice: FrameChoice, image: CaseResult) -> Sequence[int | None]:
 
 
 def shown_frames(root: Path, image: CaseResult, choice: FrameChoice) -> list[ShownFrame]:
-    """What a judge is shown of a run's image or clip, in the order of time.
+    """Returns the frames of a run's image or clip that a judge is shown, in the order of time.
 
     Raises ImageError where it can't be read, or the clip is not the recorded one any more.
     """
     if not image.frames:
-        shown = open_image(BytesIO(recorded_bytes(root, image))).convert("RGB")
-        return [ShownFrame(None, shown, image.sha256)]
+        rgb = open_image(BytesIO(recorded_bytes(root, image))).convert("RGB")
+        return [ShownFrame(None, rgb, image.sha256)]
     numbers = [number for number in numbers_of(choice, image) if number is not None]
     folder = root / FRAMES / image.sha256
-    found = {number: frame for number in numbers if (frame := _kept(folder, number)) is not None}
-    if missing := [number for number in numbers if number not in found]:
+    by_number = {
+        number: frame for number in numbers if (frame := _kept(folder, number)) is not None
+    }
+    if missing := [number for number in numbers if number not in by_number]:
         frames = chosen_frames(recorded_bytes(root, image), missing)
-        found |= {number: _keep(folder, number, frame) for number, frame in frames.items()}
-    return [found[number] for number in numbers]
+        by_number |= {number: _keep(folder, number, frame) for number, frame in frames.items()}
+    return [by_number[number] for number in numbers]
 
 
 def _keep(folder: Path, number: int, frame: Image.Image) -> ShownFrame:

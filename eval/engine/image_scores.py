@@ -43,7 +43,7 @@ SCORES = shard_log("scores", None)
 
 
 def scoring_identity(scorer: Mapping[str, str], frames: str = USUAL) -> dict[str, str]:
-    """Who scores what: what a folder of scores is of.
+    """Identity of a folder of scores: the scorer and the frames that it is shown.
 
     frames: which frames of a clip, as text of a `FrameChoice`; the usual ones go without saying.
     """
@@ -59,11 +59,11 @@ class PairToScore(NamedTuple):
     image: str
     """SHA-256 of the image's file."""
     frame: int | None = None
-    """Of a clip, from 0; None for an image."""
+    """Number of the frame of a clip, from 0; None for an image."""
 
     @property
     def key(self) -> str:
-        """Of prompt, image and frame."""
+        """Hash of prompt, image and frame, 24 hex digits."""
         frame = [] if self.frame is None else [self.frame]
         words = json.dumps([self.prompt, self.image, *frame])
         return hashlib.sha256(words.encode()).hexdigest()[:24]
@@ -108,7 +108,7 @@ class ScoreLog:
     identity: Mapping[str, str]
     """The scorer, and the frames that it is shown; see `scoring_identity`."""
     shard: RunShard | None = None
-    """Which part of its run this process scores; None for all of it."""
+    """Shard of the run that this process scores; None for the entire run."""
 
     @classmethod
     def of(cls, run: Run, identity: Mapping[str, str]) -> ScoreLog:
@@ -134,7 +134,7 @@ class ScoreLog:
 
     @property
     def choice(self) -> FrameChoice:
-        """Which frames of a clip are scored."""
+        """Choice of the frames of a clip that are scored."""
         return FrameChoice(self.identity.get("frames", USUAL))
 
     @cached_property
@@ -164,8 +164,8 @@ class ScoreLog:
 
     def needs(self, pair: PairToScore) -> bool:
         """Whether there is no score yet, or only a failure."""
-        known = self.find(pair.key)
-        return known is None or bool(known.error)
+        recorded = self.find(pair.key)
+        return recorded is None or bool(recorded.error)
 
     def pairs(self, run: Run, cases: Sequence[Case]) -> dict[str, list[PairToScore]]:
         """Case -> what is scored of its present image, or of its clip's frames in the order of
@@ -198,12 +198,12 @@ class ScoreLog:
 
 @dataclass
 class ScoringTally:
-    """What came of scoring images, or frames of clips."""
+    """Counts of scored images, or frames of clips."""
 
     scored: int = 0
     """New scores."""
-    known: int = 0
-    """Scores that were there."""
+    recorded: int = 0
+    """Scores that were recorded before."""
     failed: int = 0
     """Pairs without a score."""
     first_error: str = ""
@@ -269,18 +269,18 @@ def _score(
         progress(log.name, 0, len(pairs))
         for block in _blocks(list(pairs.values()), getattr(scorer, "batch", 1)):
             waiting = {pair.key for pair in block if log.needs(pair)}
-            tally.known += len(block) - len(waiting)
+            tally.recorded += len(block) - len(waiting)
             if waiting:
                 # A block is scored whole also where a part of it is known: the last digits of a
                 # score depend on the batch, and a killed run must give those of one that was not.
-                found = _scored(run, scorer, block, log.choice)
-                for pair, scored in zip(block, found, strict=True):
+                block_scores = _scored(run, scorer, block, log.choice)
+                for pair, scored in zip(block, block_scores, strict=True):
                     if pair.key in waiting:
                         log.add(pair, scored)
                         _count(tally, scored)
             done += len(block)
             progress(log.name, done, len(pairs))
-    if tally.failed and not (tally.scored or tally.known):
+    if tally.failed and not (tally.scored or tally.recorded):
         failed = ScorerFailed(
             f"{log.name}: no image of {run.root} could be scored; the first: {tally.first_error}",
             code="all-failed",
@@ -307,11 +307,11 @@ def _scored(
     for case, pairs in groupby(block, key=lambda pair: pair.case):
         wanted = list(pairs)
         try:
-            shown = {
+            image_of_frame = {
                 frame.number: frame.image
                 for frame in shown_frames(run.root, run.images()[case], choice)
             }
-            images += [shown[pair.frame] for pair in wanted]
+            images += [image_of_frame[pair.frame] for pair in wanted]
         except ImageError as error:  # it was an image when it was made
             images += [f"the image {error}"] * len(wanted)
     opened = [(p.prompt, i) for p, i in zip(block, images, strict=True) if not isinstance(i, str)]
@@ -324,9 +324,9 @@ def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPa
     if not pairs:
         return []
     try:
-        found = scorer.score(pairs)
-        if len(found) != len(pairs):
-            raise DataError(f"{len(found)} scores for {len(pairs)} images", code="wrong-count")
+        values = scorer.score(pairs)
+        if len(values) != len(pairs):
+            raise DataError(f"{len(values)} scores for {len(pairs)} images", code="wrong-count")
     except (LoadError, BudgetError):
         raise
     except Exception as error:  # a model's own code may raise anything
@@ -337,5 +337,5 @@ def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPa
         ScoredPair(float(value))
         if math.isfinite(value)
         else ScoredPair(math.nan, f"the score is {value}")
-        for value in found
+        for value in values
     ]

@@ -36,7 +36,7 @@ from ..workers.farm import Numbered, check_same
 from .run import REPLACED, TEXTS, CaseResult, stamp_of
 
 Made = Image.Image | Clip | Path | GeneratedText | Exception
-"""What a maker gave for a request, or raised of what one image may fail by."""
+"""Output of a generator for a request, or the exception by which this image failed."""
 
 ENCODERS = 2
 """Threads that encode and write images."""
@@ -44,7 +44,7 @@ UNWRITTEN = 4
 """Images a thread that may wait to be written: what a killed worker loses."""
 
 FAILURES = (FileNotFoundError, GeneratorError, OSError, ValueError)
-"""What a generator may raise for one image; anything else ends the run."""
+"""Exceptions that fail one image; any other ends the run."""
 
 GradeImage = Callable[[Case, Image.Image, Judge], float]
 """How right an image of a case is by a judge, in [0, 1]."""
@@ -58,14 +58,14 @@ def batch_of(generator: CaseGenerator) -> int:
 
 
 def make_batch(generator: CaseGenerator, requests: Sequence[ImageRequest]) -> list[Made]:
-    """What became of each request; a failure of one, or of the batch, costs no other its image."""
+    """Returns the output for each request; one failed request, or batch, fails no other image."""
     if len(requests) > 1 and isinstance(generator, BatchGenerator):
         try:
-            made: list[Made] = list(generator.generate_batch(requests))
-            if len(made) == len(requests):
-                return made
+            outputs: list[Made] = list(generator.generate_batch(requests))
+            if len(outputs) == len(requests):
+                return outputs
         except FAILURES:
-            pass  # whose failure it was shows one by one
+            pass  # one by one, to see which request fails
     return [_make_one(generator, request) for request in requests]
 
 
@@ -85,7 +85,7 @@ class ImageStore:
         self._grade = grade
 
     def request(self, case: Case) -> ImageRequest:
-        """What a generator is asked for, with the source of an edit."""
+        """Returns the request that a generator gets, with the source of an edit."""
         return ImageRequest(
             case.prompt,
             case.seed,
@@ -95,21 +95,21 @@ class ImageStore:
             grade=None if self._grade is None else partial(self._grade, case),
         )
 
-    def keep(self, case: Case, made: Made, known: CaseResult | None = None) -> CaseResult:
+    def keep(self, case: Case, output: Made, previous: CaseResult | None = None) -> CaseResult:
         """Writes a case's image or clip, or looks at the file that was found, and says what became
         of it.
 
-        known: what was recorded of it last, so that a file of the same bytes is not decoded again.
+        previous: its newest recorded result, so that a file of the same bytes is not decoded again.
         """
         try:
-            if isinstance(made, Path):
-                return found_image(case, made, known)
-            if isinstance(made, Exception):
-                raise made
-            if isinstance(made, GeneratedText):
-                return self._keep_text(case, made)
-            film = made if isinstance(made, Clip) else None
-            data = made.data if isinstance(made, Clip) else _png(made)
+            if isinstance(output, Path):
+                return found_image(case, output, previous)
+            if isinstance(output, Exception):
+                raise output
+            if isinstance(output, GeneratedText):
+                return self._keep_text(case, output)
+            film = output if isinstance(output, Clip) else None
+            data = output.data if isinstance(output, Clip) else _png(output)
         except FileNotFoundError as error:
             return CaseResult(case.id, "missing", message=str(error))
         except GeneratorError as error:
@@ -124,27 +124,27 @@ class ImageStore:
             status="made",
             file=name,
             sha256=hashlib.sha256(data).hexdigest(),
-            report=made.info.get(REPORT, ""),
-            usd=made.info.get(USD, ""),
+            report=output.info.get(REPORT, ""),
+            usd=output.info.get(USD, ""),
             frames=film.frames if film else 0,
             fps=film.fps if film else 0.0,
         )
 
-    def _keep_text(self, case: Case, made: GeneratedText) -> CaseResult:
-        data = made.content.encode("utf-8", "backslashreplace")
+    def _keep_text(self, case: Case, text: GeneratedText) -> CaseResult:
+        data = text.content.encode("utf-8", "backslashreplace")
         name = f"{TEXTS}/{case.id}.txt"
         write_whole(self.root / name, data)
         digest = hashlib.sha256(data).hexdigest()
-        return CaseResult(case.id, "made", name, digest, report=made.report)
+        return CaseResult(case.id, "made", name, digest, report=text.report)
 
 
-def _png(made: Image.Image) -> bytes:
+def _png(image: Image.Image) -> bytes:
     """The PNG that an image was read from, or a new one."""
-    known: bytes | None = made.info.get(ENCODED)
-    return known or encode_png(made)
+    encoded: bytes | None = image.info.get(ENCODED)
+    return encoded or encode_png(image)
 
 
-def found_image(case: Case, path: Path, known: CaseResult | None) -> CaseResult:
+def found_image(case: Case, path: Path, previous: CaseResult | None) -> CaseResult:
     """A file elsewhere, an image or a clip, decoded unless its bytes are known to be one.
 
     Raises FileNotFoundError and ImageError.
@@ -154,8 +154,8 @@ def found_image(case: Case, path: Path, known: CaseResult | None) -> CaseResult:
     digest = hashlib.sha256(data).hexdigest()
     file = str(path.resolve())
     film: Clip | CaseResult | None = None
-    if known is not None and known.status == "made" and known.sha256 == digest:
-        film = known
+    if previous is not None and previous.status == "made" and previous.sha256 == digest:
+        film = previous
     else:
         try:
             if ending_of(data):
@@ -220,7 +220,7 @@ def make_images(
     generator: CaseGenerator,
     store: ImageStore,
     cases: Iterable[Case],
-    known: Callable[[str], CaseResult | None],
+    previous: Callable[[str], CaseResult | None],
 ) -> Iterator[CaseResult]:
     """Makes the images of cases in this process, one call of the generator after the other."""
     waiting = iter(cases)
@@ -228,9 +228,9 @@ def make_images(
     encoders = Encoders()
     try:
         while batch := list(islice(waiting, size)):
-            made = make_batch(generator, [store.request(case) for case in batch])
-            for case, one in zip(batch, made, strict=True):
-                encoders.put(lambda c=case, m=one: store.keep(c, m, known(c.id)))  # type: ignore[misc]
+            outputs = make_batch(generator, [store.request(case) for case in batch])
+            for case, output in zip(batch, outputs, strict=True):
+                encoders.put(lambda c=case, m=output: store.keep(c, m, previous(c.id)))  # type: ignore[misc]
             yield from encoders.ready()
         yield from encoders.rest()
     except (Exception, KeyboardInterrupt):  # what was made is recorded, whatever ends the run
@@ -245,9 +245,9 @@ class CaseToMake:
     """A case for a worker."""
 
     case: Case
-    """Whose image to make."""
-    known: CaseResult | None
-    """What was recorded of it last."""
+    """The case."""
+    previous: CaseResult | None
+    """Its newest recorded result."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class MakeImages:
     generator: Any
     """Spec, or the generator itself."""
     identity: dict[str, str]
-    """What the run is of."""
+    """Identity of the generator."""
     bundle: int
     """Cases in one call."""
 
@@ -284,9 +284,11 @@ class ImageWorker:
 
     def do(self, work: Sequence[Numbered[CaseToMake]]) -> Iterator[Numbered[CaseResult]]:
         requests = [self._store.request(piece.case) for _, piece in work]
-        for (number, piece), made in zip(work, make_batch(self._generator, requests), strict=True):
+        for (number, piece), output in zip(
+            work, make_batch(self._generator, requests), strict=True
+        ):
             self._encoders.put(
-                lambda n=number, p=piece, m=made: (n, self._store.keep(p.case, m, p.known))  # type: ignore[misc]
+                lambda n=number, p=piece, m=output: (n, self._store.keep(p.case, m, p.previous))  # type: ignore[misc]
             )
         yield from self._encoders.ready()
 

@@ -50,7 +50,7 @@ IMAGES = "images"
 TEXTS = "texts"
 """Folder of the texts that a round trip made in place of images."""
 REPLACED = "is not the recorded one any more"
-"""Of an image whose file holds other bytes by now."""
+"""Message about an image whose file has other bytes by now."""
 
 
 class RunError(RunFailed, ValueError):
@@ -59,7 +59,7 @@ class RunError(RunFailed, ValueError):
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What a run is of."""
+    """Content of `run.json`: suite, data, sample and generator."""
 
     suite: str
     """Config."""
@@ -76,14 +76,14 @@ class RunHeader:
     generator: Mapping[str, str]
     """Identity of the generator."""
     where: str = ""
-    """Which of the cases it has, in a word; all where empty."""
+    """Name of its subset of cases; all if empty."""
     format: int = FORMAT
     """Version of the folder's layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of one case: an image, a clip or a text, or why there is none."""
+    """Result of one case: an image, a clip or a text, or why there is none."""
 
     case: str
     """Id of the case."""
@@ -92,17 +92,17 @@ class CaseResult:
     file: str = ""
     """Path, relative to the run where the run made it."""
     sha256: Digest = ""
-    """Of the file."""
+    """SHA-256 of the file."""
     message: str = ""
-    """What went wrong."""
+    """Description of the failure."""
     report: str = ""
-    """What the backend said of making it (usage, revised prompt), as JSON; empty where nothing."""
+    """Backend metadata (usage, revised prompt) as JSON; empty without any."""
     usd: Dollars = ""
-    """What it cost, US dollars; empty where nothing, or nobody knows."""
+    """Cost in US dollars; empty if free or unknown."""
     stamp: tuple[int, int] | None = None
     """Size and modification time (ns) of a file elsewhere, to notice that it was replaced."""
     frames: int = 0
-    """Of a clip, how many it has; 0 for an image."""
+    """Number of frames of a clip; 0 for an image."""
     fps: float = 0.0
     """Frames per second of a clip; `rate` in its record."""
 
@@ -124,8 +124,8 @@ class CaseResult:
         if "rate" in record:
             record["fps"] = record.pop("rate")
         image = parse_as(cls, record, place)
-        parts = Path(image.file).parts
-        if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(parts)):
+        folders = Path(image.file).parts
+        if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(folders)):
             raise DataError(
                 f"{place}: file: {image.file!r} lies outside the run", code="outside-folder"
             )
@@ -171,10 +171,10 @@ def differs(root: Path, image: CaseResult) -> bool:
 def stamp_of(path: Path) -> tuple[int, int] | None:
     """Size and modification time (ns) of a file; None where there is none."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns
 
 
 @dataclass
@@ -184,9 +184,9 @@ class Run:
     root: Path
     """The folder."""
     header: RunHeader
-    """What it is of."""
+    """Suite, data, sample and generator."""
     shard: RunShard | None = None
-    """Which part of it this process adds to; None for all of it."""
+    """Shard that this process adds to; None for the entire run."""
     _held: tuple[Sequence[Case], Mapping[str, CaseResult]] | None = field(default=None, repr=False)
     _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
 
@@ -196,8 +196,8 @@ class Run:
     ) -> Run:
         """A new run, or the one that is there if it is of the same. Raises RunError if not."""
         if (root / HEADER).exists():
-            found = cls.open(root, shard)
-            if difference := _difference(found.header, header):
+            run = cls.open(root, shard)
+            if difference := _difference(run.header, header):
                 raise RunError(
                     f"{root} is of another run: {difference}. Choose another --out",
                     code="another-run",
@@ -210,10 +210,10 @@ class Run:
                 )
             plain = asdict(header)
             write_json(root / HEADER, {k: v for k, v in plain.items() if v or k != "where"})
-            found = cls(root, header, shard)
+            run = cls(root, header, shard)
         if not (root / CASES).exists():  # also after a kill: the header said whose folder it is
             write_rows(root / CASES, map(_plain, cases))
-        return found
+        return run
 
     @classmethod
     def open(cls, root: Path, shard: RunShard | None = None) -> Run:
@@ -258,11 +258,11 @@ class Run:
 
     @cached_property
     def results(self) -> AnswerLog[CaseResult]:
-        """What became of the cases so far, as this process has read or recorded it."""
+        """Results of the cases so far, as this process has read or recorded them."""
         return AnswerLog(self.root, IMAGES, CaseResult, key="case", shard=self.shard)
 
     def images(self) -> Mapping[str, CaseResult]:
-        """Case -> what became of it so far."""
+        """Case -> its result so far."""
         return self._held[1] if self._held else self.results
 
     def image_path(self, image: CaseResult) -> Path:
@@ -285,21 +285,21 @@ class Run:
         return dict(self.iter_present(cases))
 
     def iter_present(self, cases: Iterable[Case] | None = None) -> Iterator[tuple[str, str]]:
-        """What `present` has, one after the other."""
-        known, replaced = self.images(), self.replacement()
-        names = known if cases is None else (case.id for case in cases if case.id in known)
-        for image in (known[name] for name in names):
+        """Yields the items of `present`."""
+        images, replaced = self.images(), self.replacement()
+        case_ids = images if cases is None else (case.id for case in cases if case.id in images)
+        for image in (images[name] for name in case_ids):
             if image.status == "made" and not replaced(image):
                 yield image.case, image.sha256
         if cases is None:
             replaced.keep()
 
     def replacement(self) -> Replacement:
-        """What says whether an image's file holds other bytes than the recorded ones."""
+        """Returns a check whether an image's file has other bytes than the recorded ones."""
         return Replacement(self)
 
     def notes(self, cases: Iterable[Case] | None = None) -> list[str]:
-        """What qualifies the images: repeated ones, and what a backend noted while it made them."""
+        """Notes about the images: repeated ones, and remarks of the backend that made them."""
         reports = {i.report for i in self.images().values() if '"note"' in i.report}
         noted = sorted({str(json.loads(report).get("note", "")) for report in reports} - {""})
         return [*noted, *self._repeats(cases)]
@@ -308,17 +308,17 @@ class Run:
         made_by = self.header.generator
         if TRIP in (made_by["kind"], made_by.get("inner_kind")):  # what comes back is measured
             return []
-        made = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
-        if len(set(made.values())) == len(made):  # as usual; the cases need not be read
+        digests = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
+        if len(set(digests.values())) == len(digests):  # as usual; the cases need not be read
             return []
         same: dict[str, list[tuple[str, str]]] = {}
         for case in self.cases() if cases is None else cases:
-            if case.id in made:
-                same.setdefault(made[case.id], []).append((case.prompt, case.source))
+            if case.id in digests:
+                same.setdefault(digests[case.id], []).append((case.prompt, case.source))
         total = sum(map(len, same.values()))
-        groups = [asked for asked in same.values() if len(asked) > 1]
-        of_seeds = sum(n for asked in groups for n in Counter(asked).values() if n > 1)
-        of_prompts = sum(len(asked) for asked in groups if len(set(asked)) > 1)
+        groups = [requests for requests in same.values() if len(requests) > 1]
+        of_seeds = sum(n for requests in groups for n in Counter(requests).values() if n > 1)
+        of_prompts = sum(len(requests) for requests in groups if len(set(requests)) > 1)
         who = describe(self.header.generator)
         notes = []
         if of_seeds:
@@ -351,25 +351,25 @@ class Run:
         A name is a judge's kind, `kind:model`, description or folder. Raises RunError where nobody
         has judged, UsageError for a name of none or of several.
         """
-        found = [judge for judge in self.judges() if not judge.is_empty]
-        if not found:
+        judges = [judge for judge in self.judges() if not judge.is_empty]
+        if not judges:
             raise RunError(
                 self._nothing_to_judge()
                 or f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
                 f"--judge ...`",
                 code="nothing-judged",
             )
-        known = ", ".join(judge.name for judge in found)
+        choices = ", ".join(judge.name for judge in judges)
         chosen = []
         for name in names:
-            fits = [judge for judge in found if name in judge.names]
-            if len(fits) != 1:
-                what = "has no judge" if not fits else "has several judges"
+            matches = [judge for judge in judges if name in judge.names]
+            if len(matches) != 1:
+                problem = "has no judge" if not matches else "has several judges"
                 raise UsageError(
-                    f"{self.root} {what} {name!r}: choose from {known}", code="unknown-name"
+                    f"{self.root} {problem} {name!r}: choose from {choices}", code="unknown-name"
                 )
-            chosen += fits
-        return chosen or found
+            chosen += matches
+        return chosen or judges
 
     def _nothing_to_judge(self) -> str:
         """Why no judge can help, where no image was made; else empty."""
@@ -377,9 +377,9 @@ class Run:
         if not images or any(image.status == "made" for image in images.values()):
             return ""
         counts = Counter(image.status for image in images.values())
-        told = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
+        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
         first = next(iter(images.values()))
-        return f"{self.root}: no image to judge ({told}); the first: {first.message}"
+        return f"{self.root}: no image to judge ({statuses}); the first: {first.message}"
 
     def check_complete(self) -> None:
         """Raises RunError where images were never made, as after a kill of `generate`; of a shard,
@@ -393,31 +393,31 @@ class Run:
                 code="incomplete-run",
             )
 
-    def parts(self, count: int) -> dict[str, int]:
-        """Case -> which of so many shards has it, from 1."""
-        found: dict[str, int] = {}
+    def shards_of_cases(self, count: int) -> dict[str, int]:
+        """Case -> number of its shard, from 1, out of `count`."""
+        shard_of_case: dict[str, int] = {}
         row, number = "", -1
         for case in self.cases():
             if case.row != row:
                 row, number = case.row, number + 1
-            found[case.id] = shard_of_row(number, count)
-        return found
+            shard_of_case[case.id] = shard_of_row(number, count)
+        return shard_of_case
 
     def lacking(self, cases: Iterable[Case], log: VerdictLog | None = None) -> str:
-        """Which shards lack these cases, in words; empty where the run was not made in shards.
+        """Sentence on the shards that lack these cases; empty if the run was not made in shards.
 
         log: a judge's verdicts, where these are lacking.
         """
         written = [*self.root.glob(f"{IMAGES}.*"), *(log.root.glob("verdicts.*") if log else ())]
-        found = (re.fullmatch(r"\w+\.\d+-of-(\d+)\.jsonl", path.name) for path in written)
-        counts = {int(match[1]) for match in found if match}
+        matches = (re.fullmatch(r"\w+\.\d+-of-(\d+)\.jsonl", path.name) for path in written)
+        counts = {int(match[1]) for match in matches if match}
         if len(counts) != 1 or self.shard is not None:
             return ""
         (count,) = counts
-        parts = self.parts(count)
-        lost = Counter(parts[case.id] for case in cases)
-        told = (f"{shard_name((i, count))} lacks {n:,}" for i, n in sorted(lost.items()))
-        return f" ({', '.join(told)})" if lost else ""
+        shard_of_case = self.shards_of_cases(count)
+        lost = Counter(shard_of_case[case.id] for case in cases)
+        lacks = (f"{shard_name((i, count))} lacks {n:,}" for i, n in sorted(lost.items()))
+        return f" ({', '.join(lacks)})" if lost else ""
 
     def check_made(self) -> None:
         """Raises RunFailed if there is no image to judge."""
@@ -433,34 +433,36 @@ def _plain(case: Case) -> dict[str, Any]:
     }
 
 
-def _difference(found: RunHeader, asked: RunHeader) -> str:
-    """What two headers don't share; empty where they are of one run.
+def _difference(recorded: RunHeader, requested: RunHeader) -> str:
+    """Differences between two headers; empty if they describe the same run.
 
     What a server says of itself is compared where both know it: it may be down now.
     """
-    old, new = asdict(found), asdict(asked)
-    known = old["generator"].keys() & new["generator"].keys()
+    old, new = asdict(recorded), asdict(requested)
+    common = old["generator"].keys() & new["generator"].keys()
     changed = []
     for name in old:
         before, now = old[name], new[name]
         if name == "generator":
             before, now = (
-                {k: v for k, v in side.items() if k in known or not k.startswith(OBSERVED)}
+                {k: v for k, v in side.items() if k in common or not k.startswith(OBSERVED)}
                 for side in (before, now)
             )
         if before != now:
-            changed.append(f"{name} {_shown(before, now)} there, {_shown(now, before)} asked")
+            changed.append(
+                f"{name} {_value_text(before, now)} there, {_value_text(now, before)} asked"
+            )
     return "; ".join(changed)
 
 
-def _shown(value: Any, other: Any) -> str:
+def _value_text(value: Any, other: Any) -> str:
     """A value, and what an identity has other than another one where its name tells them apart."""
     if not isinstance(value, Mapping):
         return str(value)
     if describe(value) != describe(other):
         return describe(value)
-    own = ", ".join(f"{k}={v}" for k, v in value.items() if other.get(k) != v)
-    return f"{describe(value)} ({own or 'without'})"
+    differing = ", ".join(f"{k}={v}" for k, v in value.items() if other.get(k) != v)
+    return f"{describe(value)} ({differing or 'without'})"
 
 
 class Replacement:
@@ -488,10 +490,10 @@ class Replacement:
             return False
         if max(file.st_mtime_ns, file.st_ctime_ns) <= self._logged:
             return False
-        found = differs(self._root, image)
+        is_replaced = differs(self._root, image)
         self._read += 1
-        self._found += found
-        return found
+        self._found += is_replaced
+        return is_replaced
 
     def may_show(self, image: CaseResult) -> bool:
         """Whether what lies there are the recorded bytes, for who is about to show them.

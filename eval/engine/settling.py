@@ -18,18 +18,18 @@ from .run import LEDGERS
 
 @dataclass(frozen=True)
 class Settlement:
-    """What was open in a run, a study, a race, or beside an author's ledger."""
+    """Open attempts of a run, a study, a race, or an author's ledger, and their cost."""
 
     attempts: tuple[Intent, ...]
     """Attempts without an outcome, oldest first."""
     spent: Decimal
-    """What everything came to before, these at their worst case; US dollars."""
+    """Total cost before, with these at their worst case; US dollars."""
     settled: Decimal | None
-    """What they count as from now on, together; None where they stay open."""
+    """Their joint cost from now on, US dollars; None if they stay open."""
 
     @property
     def worst(self) -> Decimal:
-        """What they may have cost together, US dollars."""
+        """Highest cost that they may have had together, US dollars."""
         return sum((attempt.worst for attempt in self.attempts), Decimal(0))
 
 
@@ -60,13 +60,13 @@ def settle(
             budget.adopt(each.name, ledger.cost_of)
     with spending.turn():
         attempts = tuple(spending.open[intent] for intent in sorted(spending.open))
-        found = Settlement(attempts, spending.total, billed)
+        settlement = Settlement(attempts, spending.total, billed)
         if worst:
-            found = Settlement(attempts, spending.total, found.worst)
-        if found.settled is not None and attempts:
-            spending.settle(found.settled)
+            settlement = Settlement(attempts, spending.total, settlement.worst)
+        if settlement.settled is not None and attempts:
+            spending.settle(settlement.settled)
     spending.finish()
-    return found
+    return settlement
 
 
 def read_billed(text: str | None) -> Decimal | None:

@@ -37,29 +37,29 @@ class JudgeSettings:
     """How a run is judged."""
 
     controls: tuple[str, ...] = ()
-    """Of `core.CONTROLS`: asked besides the question itself; both make the full 2 x 2."""
+    """Names from `core.CONTROLS`, asked besides the question itself; both make the full 2 x 2."""
     persona: str = "standard"
     """How free questions are answered, of `suites.PERSONAS`."""
     revision: str | None = None
     """Tag or commit, where the run's data are a repository."""
     frames: str = USUAL
-    """Which frames of a clip are judged, as text of a `FrameChoice`."""
+    """Choice of the frames of a clip that are judged, as text of a `FrameChoice`."""
 
 
 BeforeAsking = Callable[[Evaluation, Sequence[Judge], CallPlan], None]
-"""Is told of a run and its judges before they are asked the first question."""
+"""Is called with a run and its judges before their first question."""
 
 
 @dataclass
 class Done:
-    """What one command did to a run."""
+    """Result of one command on a run."""
 
     run: Run
     """The folder."""
     judged: list[tuple[VerdictLog, Tally]] = field(default_factory=list)
     """Each judge's verdicts, and what came of asking."""
     spending: Spending = field(default_factory=Spending)
-    """What paid calls came to."""
+    """Cost of the paid calls."""
 
 
 def generate(
@@ -67,7 +67,7 @@ def generate(
     generator: CaseGenerator | str,
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
-    found: Rows | None = None,
+    rows: Rows | None = None,
     scale: Scale = IN_PROCESS,
     spec: Any = None,
 ) -> Done:
@@ -77,7 +77,7 @@ def generate(
     run, UsageError for a bad spec, ReleaseError for bad data, BudgetError where a cap ends the run.
     """
     opened = generator if isinstance(generator, RoundTrip) else as_generator(generator)
-    with Evaluation.start(settings, opened.identity(), found, scale.shard) as evaluation:
+    with Evaluation.start(settings, opened.identity(), rows, scale.shard) as evaluation:
         plan = _plan(cost, settings.out, scale.shard)
         evaluation.check_sources()
         evaluation.check_generator(opened)
@@ -100,10 +100,10 @@ def generate(
 
 
 def trip_cases(
-    settings: RunSettings, trip: RoundTrip, found: Rows, shard: RunShard | None = None
+    settings: RunSettings, trip: RoundTrip, rows: Rows, shard: RunShard | None = None
 ) -> Iterator[TripCase]:
     """The cases of a run of round trips that nothing is made of yet."""
-    with Evaluation.start(settings, trip.identity(), found, shard) as evaluation:
+    with Evaluation.start(settings, trip.identity(), rows, shard) as evaluation:
         for case in evaluation.open_cases():
             read = partial(read_source, evaluation.run.root.absolute(), case)
             yield TripCase(trip, case, read)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def judge_run(
     settings: JudgeSettings = JudgeSettings(),
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
-    found: Rows | None = None,
+    rows: Rows | None = None,
     scale: Scale = IN_PROCESS,
     specs: Sequence[Judge | str] = (),
     before: BeforeAsking | None = None,
@@ -130,7 +130,7 @@ def judge_run(
     opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
     FrameChoice(settings.frames)
-    with Evaluation.open(root, settings.revision, found, scale.shard) as evaluation:
+    with Evaluation.open(root, settings.revision, rows, scale.shard) as evaluation:
         done = Done(evaluation.run)
         count_images(plan, evaluation.run)
         evaluation.check_sources()
@@ -162,7 +162,7 @@ def evaluate_run(
     settings: JudgeSettings = JudgeSettings(),
     cost: Cost | CallPlan | None = None,
     progress: Progress = silent,
-    found: Rows | None = None,
+    rows: Rows | None = None,
     scale: Scale = IN_PROCESS,
     before: BeforeAsking | None = None,
 ) -> Done:
@@ -176,11 +176,11 @@ def evaluate_run(
     maker = as_generator(generator)
     plan = _plan(cost, run.out, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
-    found = found or read_rows(run.data, run.suite, run.revision)
+    rows = rows or read_rows(run.data, run.suite, run.revision)
     check_answering(opened)
-    generate(run, maker, plan, progress, found, scale=scale, spec=generator)
+    generate(run, maker, plan, progress, rows, scale=scale, spec=generator)
     return judge_run(
-        run.out, opened, settings, plan, progress, found, scale=scale, specs=judges, before=before
+        run.out, opened, settings, plan, progress, rows, scale=scale, specs=judges, before=before
     )
 
 

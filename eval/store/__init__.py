@@ -1,1 +1,1 @@
-"""What runs keep on disk: records of cases, rows in spools, places in files, answers of judges."""
+"""Files that runs keep on disk: cases, rows in spools, places in files, answers of judges."""

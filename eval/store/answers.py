@@ -134,15 +134,17 @@ class AnswerLog(Mapping[str, Payload]):
     def read(self, keys: Mapping[str, Any] | None = None) -> dict[str, list[Payload]]:
         """Key -> every answer, oldest first, in one pass that keeps no offsets; of `keys`, or of
         all."""
-        records: dict[str, list[tuple[At, dict[str, Any]]]] = {}
+        placed: dict[str, list[tuple[At, Payload]]] = {}
         with collector_paused():
             for key, at, record in self._scan():
                 if keys is None or key in keys:
-                    records.setdefault(key, []).append((at, record))
-            return {
-                key: [self._parse(at, record) for at, record in sorted(of_key, key=_at)]
-                for key, of_key in records.items()
-            }
+                    placed.setdefault(key, []).append((at, self._parse(at, record)))
+        answers = {}
+        for key, of_key in placed.items():
+            if len(of_key) > 1:  # most keys have one answer, and sorting takes its time
+                of_key.sort(key=_at)
+            answers[key] = [payload for _, payload in of_key]
+        return answers
 
     @property
     def is_empty(self) -> bool:
@@ -190,7 +192,7 @@ class AnswerLog(Mapping[str, Payload]):
 
     @cached_property
     def _answers(self) -> PlaceIndex | dict[str, list[Payload]]:
-        """Of all files: places, or payloads."""
+        """Places or payloads of the records in all files."""
         if self._in_memory:
             answers: PlaceIndex | dict[str, list[Payload]] = self.read()
         else:
@@ -260,9 +262,9 @@ def read_identity(path: Path) -> dict[str, str]:
     return identity
 
 
-def _at(placed: tuple[At, dict[str, Any]]) -> At:
+def _at(placed: tuple[At, Any]) -> At:
     return placed[0]
 
 
-def _damaged(what: str) -> RecordError:
-    return RecordError(what, "restore the file", code="damaged-log")
+def _damaged(problem: str) -> RecordError:
+    return RecordError(problem, "restore the file", code="damaged-log")

@@ -53,9 +53,9 @@ class CaseFile(Sequence[Case]):
     def __iter__(self) -> Iterator[Case]:
         return map(self._case, self._places)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, value: object) -> bool:
         """As lists are equal."""
-        return isinstance(other, Sequence) and list(self) == list(other)
+        return isinstance(value, Sequence) and list(self) == list(value)
 
     __hash__ = None  # type: ignore[assignment]
 

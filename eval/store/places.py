@@ -72,11 +72,11 @@ class PlaceIndex:
         return self._sessions[number], self._places[number]
 
     def _of(self, name: int) -> list[At]:
-        number, found = self._last(name), []
+        number, places = self._last(name), []
         while number:
-            found.append(self._at(number - 1))
+            places.append(self._at(number - 1))
             number = self._before[number - 1]
-        return sorted(found)
+        return sorted(places)
 
     def _last(self, name: int) -> int:
         """Number of the last record of a case, from 1; 0 without any."""

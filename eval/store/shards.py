@@ -20,9 +20,9 @@ def parse_shard(text: str) -> RunShard:
     >>> parse_shard("2/8")
     (2, 8)
     """
-    part, _, count = text.partition("/")
-    if part.isdecimal() and count.isdecimal() and 1 <= int(part) <= int(count):
-        return int(part), int(count)
+    number, _, count = text.partition("/")
+    if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
+        return int(number), int(count)
     raise UsageError(f"shard {text!r}: write I/N with I from 1 to N, e.g. 2/8", code="bad-option")
 
 
@@ -66,19 +66,19 @@ class RunLock:
     def __init__(self, root: Path, shard: RunShard | None = None, kind: str = "run") -> None:
         """Raises InUseError where another process has the run, this shard of it, or a shard of
         another number of shards, which may own the same cases."""
-        what = f"the {kind} {root}"
+        place = f"the {kind} {root}"
         self._held: list[Lock] = []
         try:
-            self._held.append(Lock(root / f"{kind}.lock", what, shared=shard is not None))
+            self._held.append(Lock(root / f"{kind}.lock", place, shared=shard is not None))
             if shard is not None:
-                own = root / f"{kind}.of-{shard[1]}.lock"
-                self._held.append(Lock(own, what, shared=True))
+                count_lock = root / f"{kind}.of-{shard[1]}.lock"
+                self._held.append(Lock(count_lock, place, shared=True))
                 # After our own: of two that start together, at least one sees the other.
-                for other in sorted(root.glob(f"{kind}.of-*.lock")):
-                    if other != own:
-                        _refuse_shards(other, what)
-                part = f"{shard_name(shard)} of {what}"
-                self._held.append(Lock(root / f"{kind}.{shard[0]}-of-{shard[1]}.lock", part))
+                for path in sorted(root.glob(f"{kind}.of-*.lock")):
+                    if path != count_lock:
+                        _refuse_shards(path, place)
+                shard_text = f"{shard_name(shard)} of {place}"
+                self._held.append(Lock(root / f"{kind}.{shard[0]}-of-{shard[1]}.lock", shard_text))
         except BaseException:
             self.release()
             raise
@@ -95,12 +95,12 @@ class RunLock:
             self._held.pop().release()
 
 
-def _refuse_shards(path: Path, what: str) -> None:
+def _refuse_shards(path: Path, place: str) -> None:
     try:
-        Lock(path, what).release()
+        Lock(path, place).release()
     except InUseError:
         count = path.stem.rpartition("-")[2]
         raise InUseError(
-            f"{what} is in use by shards of {count}; wait for their end, or run shards of {count}",
+            f"{place} is in use by shards of {count}; wait for their end, or run shards of {count}",
             code="in-use",
         ) from None

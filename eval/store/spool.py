@@ -49,7 +49,7 @@ class SpooledRows(Sequence[Row]):
         """As `schema.rows_digest` of the records."""
         ids = self._ids.__getitem__
         of_one_id = groupby(sorted(range(len(self)), key=ids), key=ids)
-        lines = (sorted(record_line(self.record(n)) for n in part) for _, part in of_one_id)
+        lines = (sorted(record_line(self.record(n)) for n in numbers) for _, numbers in of_one_id)
         return lines_digest(chain.from_iterable(lines))
 
     def record(self, number: int) -> dict[str, Any]:

@@ -23,12 +23,12 @@ VERDICTS = shard_log("verdicts", None)
 
 
 def judging_identity(judge: Mapping[str, str], persona: str, frames: str = USUAL) -> dict[str, str]:
-    """Who judges and how: what a folder of verdicts is of.
+    """Identity of a folder of verdicts: the judge, its persona and the frames that it is shown.
 
     frames: which frames of a clip, as text of a `FrameChoice`; the usual ones go without saying.
     """
-    shown = {} if frames == USUAL else {"frames": frames}
-    return {**judge, "persona": persona, **shown}
+    frame_entry = {} if frames == USUAL else {"frames": frames}
+    return {**judge, "persona": persona, **frame_entry}
 
 
 class JudgeFailed(RunFailed):
@@ -42,13 +42,13 @@ class OpenQuestion(NamedTuple):
     """A question about the bytes of one image."""
 
     question: Question
-    """What is asked."""
+    """The question."""
     image: str
     """SHA-256 of the image's file."""
 
     @property
     def key(self) -> str:
-        """Of question and image; a changed image or prompt is another question."""
+        """Hash of question and image, 24 hex digits; a changed image or prompt gives another."""
         q = self.question
         words = [q.case, self.image, q.name, q.probe, q.prompt]
         frame = [] if q.frame is None else [q.frame]
@@ -60,7 +60,7 @@ class Answered:
     """A recorded verdict."""
 
     key: str
-    """Of question and image."""
+    """Hash of question and image, see `OpenQuestion.key`."""
     case: str
     """Id of the case."""
     image: Digest
@@ -70,23 +70,23 @@ class Answered:
     probe: str
     """One of `core.PROBES`."""
     labels: tuple[str, ...]
-    """What it means if it is the first-named subject, the second, or neither."""
+    """Labels if the answer is the first-named subject, the second, or neither."""
     answers: Mapping[str, str]
     """Answer as it had to be written -> label."""
     sided: bool
     """Whether the question named two subjects."""
     verdict: Verdict
-    """What was said."""
+    """The judge's verdict."""
     frame: int | None = None
-    """Which frame of a clip it is about, from 0; None for an image."""
+    """Number of the frame of a clip, from 0; None for an image."""
 
     @classmethod
-    def of(cls, asked: OpenQuestion, verdict: Verdict) -> Answered:
-        q = asked.question
+    def of(cls, open_question: OpenQuestion, verdict: Verdict) -> Answered:
+        q = open_question.question
         return cls(
-            key=asked.key,
+            key=open_question.key,
             case=q.case,
-            image=asked.image,
+            image=open_question.image,
             question=q.name,
             probe=q.probe,
             labels=q.labels,
@@ -105,9 +105,9 @@ class Answered:
     def from_record(cls, record: Mapping[str, Any], place: str = "a verdict") -> Answered:
         """The inverse of `to_record`. Raises DataError, naming the place, for anything else."""
         of_verdict = Verdict.__dataclass_fields__
-        own = {name: value for name, value in record.items() if name not in of_verdict}
-        said = {name: value for name, value in record.items() if name in of_verdict}
-        return parse_as(cls, {**own, "verdict": said}, place)
+        fields = {name: value for name, value in record.items() if name not in of_verdict}
+        verdict = {name: value for name, value in record.items() if name in of_verdict}
+        return parse_as(cls, {**fields, "verdict": verdict}, place)
 
 
 _PLAIN = ("key", "case", "image", "question", "probe", "answers", "sided")
@@ -115,14 +115,14 @@ _PLAIN = ("key", "case", "image", "question", "probe", "answers", "sided")
 
 @dataclass
 class Tally:
-    """What came of asking."""
+    """Counts of verdicts."""
 
     labels: Counter[str] = field(default_factory=Counter)
     """New verdicts by label."""
-    known: int = 0
+    recorded: int = 0
     """Verdicts that were recorded before."""
     first_error: str = ""
-    """What the first verdict `error` said."""
+    """Text of the first verdict `error`."""
 
 
 @dataclass
@@ -155,13 +155,13 @@ class VerdictLog:
     def name(self) -> str:
         """The judge in a few words, with the folder where two in a run are alike."""
         name = describe(self.identity)
-        others = [path.parent for path in self.root.parent.glob(f"*/{HEADER}")]
-        alike = [o for o in others if describe(json.loads((o / HEADER).read_text())) == name]
+        folders = [path.parent for path in self.root.parent.glob(f"*/{HEADER}")]
+        alike = [o for o in folders if describe(json.loads((o / HEADER).read_text())) == name]
         return name if len(alike) < 2 else f"{name} ({self.root.name})"
 
     @property
     def names(self) -> set[str]:
-        """What chooses this judge on the command line."""
+        """Names that choose this judge on the command line."""
         kind, model = self.identity["kind"], self.identity.get("model", "")
         return {kind, f"{kind}:{model}", describe(self.identity), self.name, self.root.name}
 
@@ -206,13 +206,13 @@ class VerdictLog:
         ]
 
     def iter_present(self, images: Iterable[tuple[str, str]]) -> Iterator[Answered]:
-        """What `present` has, one after the other, with one case in memory at a time."""
+        """Yields the verdicts of `present`, with one case in memory at a time."""
         for case, image in images:
             yield from _about(self.of(case).values(), image)
 
-    def needs(self, asked: OpenQuestion) -> bool:
+    def needs(self, open_question: OpenQuestion) -> bool:
         """Whether there is no verdict yet, or only a failure of the judge itself."""
-        recorded = self.of(asked.question.case).get(asked.key)
+        recorded = self.of(open_question.question.case).get(open_question.key)
         return recorded is None or recorded.verdict.label == "error"
 
     def add(self, answered: Answered, tally: Tally) -> None:
@@ -242,21 +242,21 @@ def _about(answers: Iterable[Answered], image: str) -> Iterable[Answered]:
 
 
 def answers(judge: Judge, questions: Iterable[OpenQuestion]) -> Iterator[Answered]:
-    """What a judge says of every question, as soon as it is there, in any order."""
+    """Yields a judge's answer to every question as soon as it arrives, in any order."""
     waiting: dict[str, OpenQuestion] = {}
 
-    def taken() -> Iterator[Question]:
-        for asked in questions:
-            waiting[asked.question.id] = asked
-            yield asked.question
+    def noted() -> Iterator[Question]:
+        for open_question in questions:
+            waiting[open_question.question.id] = open_question
+            yield open_question.question
 
-    for question, verdict in judge.judge(taken()):
+    for question, verdict in judge.judge(noted()):
         yield Answered.of(waiting.pop(question.id), verdict)
 
 
 def check_tally(name: str, tally: Tally) -> None:
     """Raises JudgeFailed where something was asked and every call failed."""
-    if tally.labels and set(tally.labels) == {"error"} and not tally.known:
+    if tally.labels and set(tally.labels) == {"error"} and not tally.recorded:
         failed = JudgeFailed(
             f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}",
             code="all-failed",

@@ -87,7 +87,7 @@ def best_of_curve(
     plan = (cost or Cost()).plan(root)
     opened_judges = [as_judge(judge, plan) for judge in judges]
     judge_names = [describe(judge.identity()) for judge in opened_judges]
-    with Evaluation.open(root, found=rows) as evaluation:
+    with Evaluation.open(root, rows=rows) as evaluation:
         count_images(plan, evaluation.run)
         chosen = _chosen(candidates, {case.id: case for case in evaluation.cases})
         rated: dict[tuple[str, str], float] = {}

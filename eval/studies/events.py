@@ -137,7 +137,7 @@ class StudyEvents:
             shards = [(index, count) for index in range(1, count + 1)]
             if not all(shard in events for shard in shards):
                 continue
-            shard_of_case = run.parts(count)
+            shard_of_case = run.shards_of_cases(count)
             digests = {index: ImagesDigest() for index, _ in shards}
             for case, sha in present():
                 digests[shard_of_case[case]].add(case, sha)

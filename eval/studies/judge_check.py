@@ -133,7 +133,7 @@ def check_judges(
         )
         judge_settings = JudgeSettings(persona=persona, revision=revision)
         done = evaluate_run(
-            settings, GoldImages(rows), judges, judge_settings, plan, progress, found=rows
+            settings, GoldImages(rows), judges, judge_settings, plan, progress, rows=rows
         )
         checked.append(_checked(gold, rows, done))
     return checked
@@ -228,7 +228,7 @@ class CheckFirst:
             replace(self.settings, controls=()),
             plan,
             self._progress,
-            found=rows,
+            rows=rows,
             scale=replace(self.scale, shard=None),
             specs=[spec for _, spec in judges],
         )

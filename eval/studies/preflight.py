@@ -524,7 +524,7 @@ def _open_questions(
     asking = Asking(look.run.root, look.suite.name, cell.persona, probes, cell.frames, together)
     suite, open_questions = asking.open_suite(), OpenQuestions()
     for case, image in look.expected():
-        questions, _ = asking.left(suite, look.rows[case.row], case, image, log)
+        questions, _ = asking.unanswered(suite, look.rows[case.row], case, image, log)
         open_questions.count += len(questions)
         open_questions.tasks |= {question.task for question in questions}
         open_questions.first = open_questions.first or next(iter(questions), None)

@@ -321,7 +321,7 @@ class _Session:
                     generator,
                     cost=self.plan,
                     progress=self._named(f"{run.suite} x {run.generator}"),
-                    found=self.rows[run.suite],
+                    rows=self.rows[run.suite],
                     # Methods draw in one process; the steps of round trips are there by now.
                     scale=Scale(shard=self.scale.shard) if alone else self.scale,
                     spec="" if alone else run.spec,
@@ -380,20 +380,20 @@ class _Session:
             settings,
             cost=self.plan,
             progress=progress,
-            found=self.rows[cell.suite],
+            rows=self.rows[cell.suite],
             scale=self.scale,
             specs=specs,
             before=None if self.study.file.unchecked else check,
         )
         ((_, tally),) = done.judged
-        questions = tally.known + tally.labels.total()
+        questions = tally.recorded + tally.labels.total()
         self._record_done(cell, done.run, questions, tally.labels["error"])
 
     def _score(self, cell: Cell, scorer: Scorer) -> None:
         root, shard = self.study.root / cell.folder, self.scale.shard
         progress = self._named(f"{cell.suite} x {cell.generator}")
         ((_, tally),) = score_images(root, [scorer], self.plan, progress, shard, frames=cell.frames)
-        pairs = tally.known + tally.scored + tally.failed
+        pairs = tally.recorded + tally.scored + tally.failed
         self._record_done(cell, Run.open(root, shard), pairs, tally.failed)
 
     def _record_done(self, cell: Cell, run: Run, questions: int, errors: int) -> None:

@@ -93,7 +93,7 @@ def judge_clips(run: Path, judge: Any = None) -> Run:
     settings = RunSettings("t2i_homogenization", "memory", run)
     with Evaluation.start(settings, generator.identity(), found) as evaluation:
         evaluation.make(generator)
-    judge_run(run, [judge or PixelJudge()], found=found)
+    judge_run(run, [judge or PixelJudge()], rows=found)
     return Run.open(run)
 
 
@@ -122,7 +122,7 @@ def test_a_replaced_clip_is_neither_scored_nor_judged_nor_shown(how: str, tmp_pa
     assert {path.stem for path in (tmp_path / "site" / "clips").iterdir()} == shown
     found = Rows.of([trials.neutral(a, b) for a, b in trials.pairs(trials.STOUT)[:2]])
     judge = Says(0)
-    judge_run(run.root, [judge], found=found)
+    judge_run(run.root, [judge], rows=found)
     assert {*judge.asked} == left
     lost = Run.open(run.root).images()[first.id]
     assert (lost.status, lost.message) == ("error", "the image is not the recorded one any more")
@@ -222,7 +222,7 @@ def test_an_edited_text_of_a_round_trip_is_neither_scored_nor_judged(
     with pytest.raises(RunError, match="1 images were replaced since they were judged"):
         score_run(run.root, ScoreSettings())
     judge = Says(0)
-    judge_run(run.root, [judge], found=Rows.of(world["rows"]))
+    judge_run(run.root, [judge], rows=Rows.of(world["rows"]))
     assert judge.asked and text.case not in judge.asked
     assert Run.open(run.root).images()[text.case].status == "error"
     again = run_study(trip_study(), tmp_path)  # made again from its steps; nothing is asked twice

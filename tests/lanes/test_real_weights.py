@@ -180,7 +180,7 @@ def test_drawn_relations_are_recovered_by_rule_judges(kind: str, tmp_path: Path)
     detector = f"python:{WEIGHTS[kind].example}?weights={file}&threshold=0.5"
     judges = [f"{rule}:{detector}" for rule in ("pse", "visor")]
     try:
-        done = evaluate_run(settings, "render:?grounding=0.4", judges, found=Rows.of(rows))
+        done = evaluate_run(settings, "render:?grounding=0.4", judges, rows=Rows.of(rows))
     except DetectorError as error:
         pytest.skip(str(error))
     true = {}

@@ -49,7 +49,7 @@ def test_what_the_renderer_is_set_to_do_over_time_is_found_again(tmp_path: Path)
         # Killed in the middle: what is judged is not asked again.
         evaluation.ask(PixelJudge(), cases=evaluation.cases[:2], frames="count=5")
         log, tally = evaluation.ask(PixelJudge(), frames="count=5")
-        assert tally.known == 10 and tally.labels.total() == 5 * 2
+        assert tally.recorded == 10 and tally.labels.total() == 5 * 2
         for case in evaluation.cases:
             scenes = generator.scenes(ImageRequest(case.prompt, case.seed))
             first = sorted(case.clusters[1:], key=case.prompt.lower().index)[0]
@@ -174,8 +174,8 @@ def test_a_judge_may_be_shown_all_frames_at_once(tmp_path: Path, server: Any) ->
         evaluation.make(generator)
     spec = server.spec("openai", "attempts=1&timeout=5&clips=together")
     for _ in range(2):  # the second time nothing is open
-        done = judge_run(tmp_path / "run", [spec], JudgeSettings(frames="count=4"), found=found)
-    assert done.judged[0][1].known == 2 and len(server.asked) == 2
+        done = judge_run(tmp_path / "run", [spec], JudgeSettings(frames="count=4"), rows=found)
+    assert done.judged[0][1].recorded == 2 and len(server.asked) == 2
     for asked in server.asked:
         *shown, text = asked.body["messages"][-1]["content"]
         assert len({part["image_url"]["url"] for part in shown}) == 4
@@ -186,7 +186,7 @@ def test_a_judge_may_be_shown_all_frames_at_once(tmp_path: Path, server: Any) ->
     assert not [name for name in judged.whole if "frame" in name]
     assert judged.log.identity["clips"].startswith("together ")
     with pytest.raises(UsageError, match="clips is frames or together, not 'all'"):
-        judge_run(tmp_path / "run", [spec.replace("together", "all")], found=found)
+        judge_run(tmp_path / "run", [spec.replace("together", "all")], rows=found)
 
 
 @pytest.mark.lane
@@ -221,6 +221,6 @@ def test_a_report_plays_clips_and_a_replaced_clip_is_judged_anew(tmp_path: Path)
     assert sorted(frames) == [0, 0, 3, 3]
     other = encode_mp4([draw_scene(scene) for scene in scenes], 2)
     (folder / f"{case.id}.mp4").write_bytes(other.data)
-    done = judge_run(run, ["pixels"], JudgeSettings(frames="first,last"), found=found)
+    done = judge_run(run, ["pixels"], JudgeSettings(frames="first,last"), rows=found)
     ((_, tally),) = done.judged
-    assert (tally.labels.total(), tally.known) == (2, 2)
+    assert (tally.labels.total(), tally.recorded) == (2, 2)

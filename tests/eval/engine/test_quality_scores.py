@@ -59,7 +59,7 @@ def records(root: Path) -> bytes:
 def test_a_killed_run_gives_the_bytes_of_one_that_was_not(tmp_path: Path) -> None:
     whole = image_run(tmp_path / "whole", ASKED, SHADES)
     ((_, tally),) = score_images(whole, [Brightness()])
-    assert (tally.scored, tally.known, tally.failed) == (10, 0, 0)
+    assert (tally.scored, tally.recorded, tally.failed) == (10, 0, 0)
     killed = image_run(tmp_path / "killed", ASKED, SHADES)
     with pytest.raises(KeyboardInterrupt):
         score_images(killed, [Brightness(dies_after=6)])
@@ -69,12 +69,12 @@ def test_a_killed_run_gives_the_bytes_of_one_that_was_not(tmp_path: Path) -> Non
     (log.root / SCORES).write_bytes(b"".join(lines[:4]) + lines[4][:9])
     again = Brightness()
     ((_, tally),) = score_images(killed, [again])
-    assert (tally.scored, tally.known) == (6, 4)
+    assert (tally.scored, tally.recorded) == (6, 4)
     assert again.calls == [3, 3, 1]  # the torn block is computed whole
     assert records(killed) == records(whole)
     idle = Brightness()
     ((_, tally),) = score_images(killed, [idle])
-    assert idle.calls == [] and (tally.scored, tally.known) == (0, 10)
+    assert idle.calls == [] and (tally.scored, tally.recorded) == (0, 10)
 
 
 def test_failures_are_recorded_and_cost_the_others_nothing(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_failures_are_recorded_and_cost_the_others_nothing(tmp_path: Path) -> No
     assert len(told) == 2 and all("value" not in record for record in told)
     # A failure of the scorer is tried again, the image that is broken too.
     ((log, tally),) = score_images(root, [Brightness()])
-    assert (tally.scored, tally.known, tally.failed) == (1, 6, 1)
+    assert (tally.scored, tally.recorded, tally.failed) == (1, 6, 1)
 
 
 def test_undefined_scores_and_wrong_counts_are_failures(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_clip_scores_the_mean_of_its_chosen_frames(
     assert log.of_cases(run, ASKED[:3]).keys() == {ASKED[0].id}
     again = Gray(batch=2, fails=[200])
     ((log, tally),) = score_images(root, [again])
-    assert (tally.known, tally.scored, tally.failed, tally.clips) == (4, 2, 1, 2)
+    assert (tally.recorded, tally.scored, tally.failed, tally.clips) == (4, 2, 1, 2)
     told = [(r["case"], r.get("frame"), r.get("value")) for r in read_records(log.root / SCORES)]
     first, second, image = (case.id for case in ASKED[:3])
     assert told[:3] == [(first, 0, 0), (first, 2, 90), (first, 4, 10)]
@@ -210,7 +210,7 @@ def test_a_paid_vqascore_is_paid_once_and_under_the_cap(tmp_path: Path, server: 
     (text,) = [part["text"] for part in asked if part["type"] == "text"]
     assert text == 'Does this figure show "prompt 0"? Please answer Yes or No.'
     ((_, tally),) = score_images(root, [spec], Cost(max_usd=1000, prices=prices))
-    assert server.paid == 10 and tally.known == 10
+    assert server.paid == 10 and tally.recorded == 10
 
 
 def test_a_vqascore_without_probabilities_names_the_option(tmp_path: Path, server: Any) -> None:

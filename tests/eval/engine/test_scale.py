@@ -105,7 +105,7 @@ def test_two_shards_are_one_run_and_pay_for_nothing_twice(
     scores = [score_run(run, ScoreSettings())[0].result.scores for run in (whole, parts)]
     assert repr(scores[0]) == repr(scores[1])
     again = evaluate_run(settings_of(text_release, parts), painter, judges)  # all is there
-    assert [tally.known for _, tally in again.judged] == [8]
+    assert [tally.recorded for _, tally in again.judged] == [8]
     assert len(server.asked) == 16 and not (parts / "images.jsonl").read_text()
 
 

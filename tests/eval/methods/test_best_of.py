@@ -65,7 +65,7 @@ def rows(count: int) -> Rows:
 
 def make(out: Path, method: str, count: int = 6) -> Path:
     settings = RunSettings(SUITE, "trial", out)
-    generate(settings, apply_methods(GENERATOR, [method]), found=rows(count))
+    generate(settings, apply_methods(GENERATOR, [method]), rows=rows(count))
     return out
 
 
@@ -136,10 +136,10 @@ def test_a_choice_among_noise_looks_good_only_to_who_chose(tmp_path: Path, on_pa
 def test_the_selecting_judge_asks_once_of_each_image(tmp_path: Path) -> None:
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
     generator = apply_methods(GENERATOR, ["best-of:3?by=pixels"])
-    done = evaluate_run(settings, generator, ["pixels"], found=rows(2))
+    done = evaluate_run(settings, generator, ["pixels"], rows=rows(2))
     log, tally = done.judged[0]
     # Its own verdicts of the chosen images were there already.
-    assert tally.known == 4 and not tally.labels
+    assert tally.recorded == 4 and not tally.labels
     assert len(log.newest) == len({c.sha256 for c in read_candidates(settings.out)}) == 12
 
 
@@ -167,7 +167,7 @@ def test_failed_candidates_are_counted_and_refused_ones_not_asked_again(tmp_path
 
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
     for _ in range(2):
-        made = generate(settings, BestOf(Declining(), 3, "pixels"), found=rows(1)).run.images()
+        made = generate(settings, BestOf(Declining(), 3, "pixels"), rows=rows(1)).run.images()
     status = {name.rsplit("-", 2)[1]: image.status for name, image in made.items()}
     assert status == {"aligned": "made", "reverse": "error"}
     assert json.loads(next(i.report for i in made.values() if i.report))["failed"] == 1
@@ -221,7 +221,7 @@ def test_a_scorer_chooses_on_any_suite(tmp_path: Path, monkeypatch: pytest.Monke
     settings = RunSettings("t2i_homogenization", "trial", tmp_path / "run")
     neutral = Rows.of(next(homogenization_trials()).rows[:2])
     method = "best-of:3?by=python:darkest:Scorer"
-    made = generate(settings, apply_methods("render:", [method]), found=neutral).run
+    made = generate(settings, apply_methods("render:", [method]), rows=neutral).run
     for name, image in made.images().items():
         candidates = [c for c in read_candidates(tmp_path / "run") if c.case == name]
         means = [
@@ -248,7 +248,7 @@ def test_all_candidates_count_under_the_cap(tmp_path: Path) -> None:
 
     def make_images(cap: float) -> list[str]:
         cost = Cost(concurrency=2, max_usd=cap, prices=prices)
-        run = generate(settings, BestOf(Paid(), 3, "pixels"), cost, found=rows(1)).run
+        run = generate(settings, BestOf(Paid(), 3, "pixels"), cost, rows=rows(1)).run
         return [image.usd for image in run.images().values()]
 
     with raises("over-budget", "--max-usd"):

@@ -51,7 +51,7 @@ def test_the_order_of_mention_has_no_effect_any_more(server: WireServer, tmp_pat
     server.answer = obedient
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
     changed = apply_methods("render:?order_bias=4", [method(server)])
-    run = generate(settings, changed, found=rows(30)).run
+    run = generate(settings, changed, rows=rows(30)).run
     prompts = {case.id: case.prompt.lower() for case in run.cases()}
     ahead, left_first = [], []
     for made in run.images().values():
@@ -70,7 +70,7 @@ def test_nothing_is_paid_twice_and_no_key_is_written(server: WireServer, tmp_pat
     server.answer = obedient
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
     for _ in range(2):
-        done = generate(settings, apply_methods("render:", [method(server)]), found=rows(2))
+        done = generate(settings, apply_methods("render:", [method(server)]), rows=rows(2))
         assert server.paid == 4
         (tmp_path / "run" / "images.jsonl").unlink()  # killed after the last call
     assert done.run.header.generator["method"].startswith("rephrase:openai:m-1@127.0.0.1")
@@ -85,7 +85,7 @@ def test_answers_that_cant_be_used_are_errors_and_refusals_refused(
     server.answer = lambda body: next(said)
     server.faults.extend([None, None, Fault(finish="refusal")])
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
-    run = generate(settings, apply_methods("render:", [method(server)]), found=rows(1)).run
+    run = generate(settings, apply_methods("render:", [method(server)]), rows=rows(1)).run
     one, other = run.images().values()
     assert one.status == "error" and "was not rewritten (invalid): use the name" in one.message
     assert other.status == "refused"
@@ -98,7 +98,7 @@ def test_the_cap_covers_rewriting(server: WireServer, tmp_path: Path) -> None:
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
     changed = apply_methods("render:", [method(server)])
     with raises("over-budget", "rephrase", "cap of 0.01 USD"):
-        generate(settings, changed, Cost(max_usd=0.01, prices=prices), found=rows(2))
+        generate(settings, changed, Cost(max_usd=0.01, prices=prices), rows=rows(2))
     assert server.paid == 0
 
 

@@ -82,7 +82,7 @@ def test_texts_are_published_and_every_number_recomputes(root: Path, tmp_path: P
     settings = RunSettings(SUITE, "the world", tmp_path / "again")
     spec = f"hub:{out}?generator={TOLD}"
     judges = [f"{HERE}reader?errs=0.1"]
-    done = evaluate_run(settings, spec, judges, found=ROWS)
+    done = evaluate_run(settings, spec, judges, rows=ROWS)
     assert numbers(told).items() <= numbers(tmp_path / "again").items()
     assert not done.run.notes()
 

@@ -102,7 +102,7 @@ def test_a_new_suite_needs_one_row_type_one_class_and_one_line(
     rows = rows_of_walls(8)
     settings = RunSettings(NAME, "memory", tmp_path / "run", seeds=2, limit=12)
     generator, judge = as_generator(paint, "1"), as_judge(looks, identity="1")
-    done = evaluate_run(settings, generator, [judge], found=Rows.of(rows))
+    done = evaluate_run(settings, generator, [judge], rows=Rows.of(rows))
     cases = done.run.cases()
     # Sampled by wall: four of them, whole.
     assert len(cases) == 24 and len({case.groups["wall"] for case in cases}) == 4
