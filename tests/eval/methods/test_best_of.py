@@ -123,7 +123,7 @@ def test_the_chosen_image_is_the_best_and_says_so(tmp_path: Path) -> None:
 
 def test_a_choice_among_noise_looks_good_only_to_who_chose(tmp_path: Path, on_path: str) -> None:
     out = make(tmp_path / "run", f"best-of:4?by={on_path}", count=8)
-    curve = best_of_curve(out, ["pixels"], found=rows(8))["curve"]
+    curve = best_of_curve(out, ["pixels"], rows=rows(8))["curve"]
     assert [point["n"] for point in curve] == [1, 2, 4]
     own = [point["chosen"] for point in curve]
     (others,) = ([point["others"][name] for point in curve] for name in curve[0]["others"])
