@@ -75,7 +75,7 @@ def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator
         if isinstance(error, ImageError):
             raise
         raise ImageError(
-            f"is no readable image: {_reason(error, file)}", code="unreadable-image"
+            f"is not a readable image: {_reason(error, file)}", code="unreadable-image"
         ) from None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..eval.publishing.card import WRITTEN, count_text, write_card
 from ..eval.publishing.publication import (
@@ -19,8 +20,34 @@ from .push_checks import check_drops, check_licenses
 from .version_stamp import Mark, link, stamp
 from .versions import Bump
 
-if TYPE_CHECKING:
-    from .push_plan import PushSettings
+
+@dataclass(frozen=True)
+class PushSettings:
+    """A push as asked for. The token is not here: huggingface_hub finds it."""
+
+    repo_id: str
+    """Dataset repository, `namespace/name`."""
+    version: str | None = None
+    """Semantic version, without `v`; None: the smallest that the change allows, never a MAJOR
+    step."""
+    date: str = ""
+    """Release day, YYYY-MM-DD; empty: today, or the day of the push being continued."""
+    create: bool = False
+    """Create the repository if it does not exist."""
+    private: bool = False
+    """The repository must be private or gated; a public one is refused."""
+    dry_run: bool = False
+    """Only plan: reading a public repository takes no token."""
+    allow_drop: bool = False
+    """Let a MAJOR version drop published files."""
+    allow_license_change: bool = False
+    """Let published data change their license."""
+    endpoint: str | None = None
+    """URL of the Hub; None: `HF_ENDPOINT`, or huggingface.co."""
+    waits: tuple[float, ...] = (1, 2, 4, 8, 16)
+    """Seconds between attempts of one request."""
+    timeout: float = 120
+    """Seconds without a byte after which a request fails."""
 
 
 class Content(Protocol):

@@ -18,7 +18,7 @@ from ..errors import UsageError
 from ..progress import Progress, silent
 from ..release import ReleaseError
 from ..storage import folder_lock
-from .content import Content, ReleaseContent
+from .content import Content, PushSettings, ReleaseContent
 from .errors import HubError
 from .push_checks import check_report, pushed_since, some
 from .remote import Head, Repository, Tree, differing, local_files
@@ -36,35 +36,6 @@ Validate = Callable[[Path], ReleaseReport]
 """Says what is wrong with a release folder."""
 
 Step = Literal["create", "commit", "verify", "tag"]
-
-
-@dataclass(frozen=True)
-class PushSettings:
-    """A push as asked for. The token is not here: huggingface_hub finds it."""
-
-    repo_id: str
-    """Dataset repository, `namespace/name`."""
-    version: str | None = None
-    """Semantic version, without `v`; None: the smallest that the change allows, never a MAJOR
-    step."""
-    date: str = ""
-    """Release day, YYYY-MM-DD; empty: today, or the day of the push being continued."""
-    create: bool = False
-    """Create the repository if it does not exist."""
-    private: bool = False
-    """The repository must be private or gated; a public one is refused."""
-    dry_run: bool = False
-    """Only plan: reading a public repository takes no token."""
-    allow_drop: bool = False
-    """Let a MAJOR version drop published files."""
-    allow_license_change: bool = False
-    """Let published data change their license."""
-    endpoint: str | None = None
-    """URL of the Hub; None: `HF_ENDPOINT`, or huggingface.co."""
-    waits: tuple[float, ...] = (1, 2, 4, 8, 16)
-    """Seconds between attempts of one request."""
-    timeout: float = 120
-    """Seconds without a byte after which a request fails."""
 
 
 @dataclass(frozen=True)

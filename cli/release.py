@@ -226,8 +226,9 @@ def push(
     Example: `counterprior push dist/counterprior --repo-id NAMESPACE/NAME --version 1.0.0
     --dry-run`
     """
+    from ..cards.content import PushSettings
     from ..cards.push import execute
-    from ..cards.push_plan import PushSettings, planned
+    from ..cards.push_plan import planned
 
     settings = PushSettings(
         **asdict(hub),
@@ -272,9 +273,9 @@ def publish(
 
     Example: `counterprior publish study --repo-id NAMESPACE/NAME --license cc-by-4.0 --dry-run`
     """
-    from ..cards.content import PublicationContent
+    from ..cards.content import PublicationContent, PushSettings
     from ..cards.push import execute
-    from ..cards.push_plan import PushSettings, planned
+    from ..cards.push_plan import planned
     from ..cards.verify import check_publication
     from ..eval.publishing.building import PublishSettings, build_publication
     from ..eval.publishing.members import folder_of

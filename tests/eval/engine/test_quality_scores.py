@@ -90,7 +90,7 @@ def test_failures_are_recorded_and_cost_the_others_nothing(tmp_path: Path) -> No
     assert tally.first_error == "RuntimeError: no score for [40]"
     found = log.of_cases(Run.open(root), ASKED)
     assert {case for case, one in found.items() if one.error} == {ASKED[2].id, ASKED[4].id}
-    assert "is no readable image" in found[ASKED[4].id].error
+    assert "is not a readable image" in found[ASKED[4].id].error
     told = [record for record in read_records(log.root / SCORES) if "error" in record]
     assert len(told) == 2 and all("value" not in record for record in told)
     # A failure of the scorer is tried again, the image that is broken too.

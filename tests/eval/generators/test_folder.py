@@ -152,8 +152,8 @@ def test_bad_images_have_a_name_and_the_rest_goes_on(
     said = {image.case: image.message for image in Run.open(run).images().values()}
     for number, reason in (
         (2, "a side below 16"),
-        (3, "no readable image"),
-        (4, "no readable image"),
+        (3, "not a readable image"),
+        (4, "not a readable image"),
         (5, "more than 64,000,000 pixels"),
         (6, "is animated"),
         (8, "loop of links"),
