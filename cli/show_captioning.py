@@ -9,7 +9,7 @@ from .console import console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from ..corpus_analysis.captioning.ranking import CaptionerRanking
-    from ..corpus_analysis.captioning.run import Captioning, WhoseCaptions
+    from ..corpus_analysis.captioning.run import CaptionerResult, Captioning
 
 LISTED = {("left_first", "wording"), ("left_first", "words"), ("named_first", "category")}
 """Scores and kinds of groups that a table holds; `captioning.json` has all of them."""
@@ -33,7 +33,7 @@ def print_captioning(captioning: Captioning, out: Path, as_json: bool) -> None:
         print_note(f"spent {captioning.spent}")
 
 
-def _print_scores(result: WhoseCaptions) -> None:
+def _print_scores(result: CaptionerResult) -> None:
     from ..eval.results.tables import COLUMNS, cells
 
     table = new_table(*COLUMNS, numbers=COLUMNS[2:6], title=result.name)

@@ -1,4 +1,4 @@
-"""Asking a captioner: each image and its mirror image, with an instruction in several wordings."""
+"""Requests to a captioner: each image and its mirror image, in several wordings."""
 
 from __future__ import annotations
 
@@ -44,12 +44,15 @@ class Ask:
 
     @property
     def key(self) -> str:
-        """What its caption is recorded under."""
+        """Key under which its caption is recorded."""
         return caption_key(self.id, WORDINGS[self.wording], self.things.digest)
 
 
 def asks(images: Sequence[TwoThings], wordings: Sequence[str]) -> list[Ask]:
-    """Every image, found and mirrored, in every wording. Raises UsageError for an unknown one."""
+    """Requests every image, original and mirrored, in every wording.
+
+    Raises UsageError for an unknown wording.
+    """
     if unknown := sorted(set(wordings) - set(WORDINGS)):
         raise UsageError(
             f"no wording {unknown[0]!r}: choose from {', '.join(WORDINGS)}", code="unknown-name"
@@ -64,42 +67,44 @@ def asks(images: Sequence[TwoThings], wordings: Sequence[str]) -> list[Ask]:
 
 @dataclass(frozen=True)
 class WrittenCaptions:
-    """What a captioner has written about some images."""
+    """Captions by a captioner of some images."""
 
     captions: Mapping[str, Caption | None]
-    """Id of an `Ask` -> its caption; None where the image could not be read."""
-    asked: Counter[str]
+    """Id of an `Ask` -> its caption; None for an unreadable image."""
+    new_by_status: Counter[str]
     """New captions of this run by status."""
 
 
-def ask(wanted: Sequence[Ask], log: CaptionLog, progress: Progress) -> WrittenCaptions:
-    """Asks for what isn't recorded yet; run again after any end, it goes on.
+def ask(requests: Sequence[Ask], log: CaptionLog, progress: Progress) -> WrittenCaptions:
+    """Asks for captions without a record; a second run resumes.
 
-    A captioner's own failure (`error`) is asked again, all else once. Raises as `CaptionLog.ask`.
+    Requests that ended in `error` are repeated, all others made once. Raises as `CaptionLog.ask`.
     """
-    stage, total = f"captions by {log.name}", len(wanted)
-    new = [one for one in wanted if log.needs(one.key)]
-    done = total - len(new)
+    stage, total = f"captions by {log.name}", len(requests)
+    unrecorded = [request for request in requests if log.needs(request.key)]
+    done = total - len(unrecorded)
     progress(stage, done, total)
-    asked: Counter[str] = Counter()
-    for caption in log.ask(_shown(new)):
-        asked[caption.status] += 1
+    new_by_status: Counter[str] = Counter()
+    for caption in log.ask(_images_to_caption(unrecorded)):
+        new_by_status[caption.status] += 1
         done += 1
         progress(stage, done, total)
-    return WrittenCaptions({one.id: log.find(one.key) for one in wanted}, asked)
+    return WrittenCaptions(
+        {request.id: log.find(request.key) for request in requests}, new_by_status
+    )
 
 
-def _shown(wanted: Sequence[Ask]) -> Iterator[tuple[str, CaptionRequest]]:
-    """Keys and requests; images that can't be read are passed over."""
+def _images_to_caption(requests: Sequence[Ask]) -> Iterator[tuple[str, CaptionRequest]]:
+    """Yields keys and requests, without unreadable images."""
     current, image = None, None
-    for one in wanted:
-        if one.things is not current:
-            current = one.things
+    for request in requests:
+        if request.things is not current:
+            current = request.things
             try:
                 image = current.open()
                 image.info = {}  # a renderer's scene would tell what is shown
             except ImageError:
                 image = None
         if image is not None:
-            shown = ImageOps.mirror(image) if one.mirrored else image
-            yield one.key, CaptionRequest(one.id, WORDINGS[one.wording], shown)
+            variant = ImageOps.mirror(image) if request.mirrored else image
+            yield request.key, CaptionRequest(request.id, WORDINGS[request.wording], variant)

@@ -12,12 +12,12 @@ from ...errors import DataError, UsageError
 from ...tables import read_rows
 
 KEYS = ("image", "file_name", "image_id")
-"""What names the image in a row, the first that is there."""
+"""Columns that may name the image of a row, in order of preference."""
 
 
 @dataclass(frozen=True)
 class PersonsCaption:
-    """What one person wrote."""
+    """Caption by one person."""
 
     image: str
     """Id of the image."""
@@ -27,37 +27,37 @@ class PersonsCaption:
 
 @dataclass(frozen=True)
 class PeoplesCaptions:
-    """A file of captions, as far as they are of some images."""
+    """Captions in a file that belong to some images."""
 
     captions: tuple[PersonsCaption, ...]
     """In the order of the file."""
-    others: int
+    of_other_images: int
     """Captions of other images."""
 
 
 def read_people(path: Path, ids: Mapping[str, str]) -> PeoplesCaptions:
-    """The captions of the images whose number, file name or address `ids` maps to an id.
+    """Reads the captions of images whose number, file name or address `ids` maps to an id.
 
-    ``*.json`` in COCO's format (`annotations` with `image_id` and `caption`; an image is known by
-    its name, else by its number, which must be the one that the boxes have), or rows with `image`
-    and `caption`, as jsonl, csv or a list. Raises UsageError for a missing file and one without a
-    caption of these images, DataError for one that can't be read.
+    ``*.json`` in COCO's format (`annotations` with `image_id` and `caption`; an image is identified
+    by its name, else by its number, which must be that of the boxes), or rows with `image`
+    and `caption`, as jsonl, csv or a list. Raises UsageError for a missing file or one without a
+    caption of these images, DataError for an unreadable file.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file of captions", code="no-such-file")
-    captions, others = [], 0
+    captions, of_other_images = [], 0
     for keys, text in _coco(path) if path.suffix == ".json" and _is_object(path) else _rows(path):
         image = next((ids[key] for key in keys if key in ids), None)
         if image is None:
-            others += 1
+            of_other_images += 1
         else:
             captions.append(PersonsCaption(image, text))
     if not captions:
         raise UsageError(
-            f"{path}: none of its {others:,} captions is of one of these images",
+            f"{path}: none of its {of_other_images:,} captions is of one of these images",
             code="nothing-to-do",
         )
-    return PeoplesCaptions(tuple(captions), others)
+    return PeoplesCaptions(tuple(captions), of_other_images)
 
 
 def _is_object(path: Path) -> bool:
@@ -66,16 +66,16 @@ def _is_object(path: Path) -> bool:
 
 
 def _coco(path: Path) -> Iterator[tuple[list[str], str]]:
-    """What the image of each caption may be called, and the caption."""
+    """Yields the names that each caption's image may have, and the caption."""
     try:
         data: Any = json.loads(path.read_bytes())
-        names = {
+        names_by_number = {
             image["id"]: [str(image[k]) for k in ("file_name", "coco_url") if image.get(k)]
             for image in data.get("images", ())
         }
         for entry in data["annotations"]:
             number = entry["image_id"]
-            yield [*names.get(number, ()), str(number)], str(entry["caption"])
+            yield [*names_by_number.get(number, ()), str(number)], str(entry["caption"])
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise DataError(

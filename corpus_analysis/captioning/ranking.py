@@ -1,4 +1,4 @@
-"""Captioners against each other: who names the left one first more often, on the same images."""
+"""Ranking of captioners by how often they name the left thing first, on the same images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...eval.stats.comparison import (
     tied_letters,
 )
 from .reading import SIDED
-from .scores import COMPLETE, BothSides
+from .scores import COMPLETE, MirrorReadings
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,22 @@ class RankedCaptioner:
     """One line of the ranking."""
 
     name: str
-    """Of the captioner, unique in the run."""
+    """Name of the captioner, unique in the run."""
     left_first: float
     """Its `left_first`, percent."""
     groups: str
-    """Letters of the groups that it is in: two that share one can't be told apart."""
+    """Letters of its groups: captioners that share a letter can't be distinguished."""
 
 
 @dataclass(frozen=True)
 class CaptionerRanking:
-    """All captioners of a run, the one that names the left one first most often at the top."""
+    """All captioners of a run, by descending `left_first`."""
 
     captioners: tuple[RankedCaptioner, ...]
     """Those without a score are not ranked."""
     pairs: tuple[Comparison, ...]
-    """Every two of them, in percent: the one that names the left one first more often over all that
-    it has told is the first; `n` counts images with wordings, `clusters` images."""
+    """Comparisons of every two, in percent, the higher-ranked captioner first; `n` counts images
+    with wordings, `clusters` images."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -64,14 +64,14 @@ class CaptionerRanking:
         return plain
 
 
-def rank_captioners(told: Mapping[str, Sequence[BothSides]]) -> CaptionerRanking:
-    """Every captioner by `left_first`, and every two of them on what both have told in full.
+def rank_captioners(pairs_by_name: Mapping[str, Sequence[MirrorReadings]]) -> CaptionerRanking:
+    """Ranks captioners by `left_first`, and compares every two on their shared complete readings.
 
-    told: name -> what it said of the same images in the same wordings. An image and its mirror
-    image count together, as in `left_first`, so a preference for one of the two things is no
-    difference; all wordings of an image move together.
+    pairs_by_name: captioner -> its readings of the same images in the same wordings. An image and
+    its mirror image count together, as in `left_first`, so a preference for one of the two things
+    is no difference; all wordings of an image move together.
     """
-    values = {name: _values(pairs) for name, pairs in told.items()}
+    values = {name: _values(pairs) for name, pairs in pairs_by_name.items()}
     means = {n: 100 * sum(v.values()) / len(v) for n, v in values.items() if v}
     ranked = sorted(means, key=lambda name: (-means[name], name))
     pairs = adjust([_compared(values, *two) for two in combinations(ranked, 2)])
@@ -82,10 +82,11 @@ def rank_captioners(told: Mapping[str, Sequence[BothSides]]) -> CaptionerRanking
     )
 
 
-def _values(pairs: Sequence[BothSides]) -> dict[tuple[str, str], float]:
-    """(Image, wording) -> share of an image and its mirror image whose left one is named first."""
+def _values(pairs: Sequence[MirrorReadings]) -> dict[tuple[str, str], float]:
+    """Maps (image, wording) to the share of the two images whose left thing is named first."""
     return {
-        (pair.things.id, pair.wording): (SIDED[pair.found.label] + SIDED[pair.mirrored.label]) / 2
+        (pair.things.id, pair.wording): (SIDED[pair.original.label] + SIDED[pair.mirrored.label])
+        / 2
         for pair in pairs
         if pair.label == COMPLETE
     }
@@ -94,7 +95,7 @@ def _values(pairs: Sequence[BothSides]) -> dict[tuple[str, str], float]:
 def _compared(
     values: Mapping[str, Mapping[tuple[str, str], float]], first: str, second: str
 ) -> Comparison:
-    """Two captioners on the images and wordings of which both have named both things."""
+    """Compares two captioners on the images and wordings in which both name both things."""
     shared = [key for key in values[first] if key in values[second]]
     columns = np.array([[values[name][key] for name in (first, second)] for key in shared])
     images = [image for image, _ in shared]

@@ -1,4 +1,4 @@
-"""Which of two things a caption names first, by the miner's own extraction."""
+"""Reads from captions which of two things comes first, by the miner's extraction."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ ReadingLabel = Literal[
 doesn't name both things; `unparsed`: it is empty, or the parser failed; `refused`, `error`: the
 captioner; `missing`: no caption, as the image could not be read."""
 SIDED: dict[str, float] = {"left_first": 1.0, "right_first": 0.0}
-"""The labels that count, and what they are worth."""
+"""Labels that count -> their value."""
 SIDES = frozenset(("left", "right"))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a caption says of two things."""
+    """Order in which a caption names two things."""
 
     label: ReadingLabel
-    """What it names first, or why that can't be said."""
+    """Side that it names first, or the reason that there is none."""
     first: str = ""
     """The thing that it names first, or alone."""
     sides: bool = False
@@ -51,29 +51,29 @@ class ToRead:
     """A caption and the two things that its image shows."""
 
     caption: Caption | None
-    """None where the image could not be read."""
+    """None for an unreadable image."""
     left: CaptionEntity
-    """What stands on the left as the image was shown."""
+    """Thing on the left of the image as shown."""
     right: CaptionEntity
-    """What stands on the right."""
+    """Thing on the right of the image as shown."""
 
 
 def read(captions: Sequence[ToRead]) -> list[Reading]:
-    """The reading of every caption, in order. Raises ModelMissing if spaCy is not installed."""
+    """Reads every caption, in order. Raises ModelMissing if spaCy is not installed."""
     parser, extractor = _tools()
-    written = [one for one in captions if _failure(one.caption) is None]
-    texts = [normalize(one.caption.text) for one in written if one.caption]
-    said = zip(written, texts, _parsed(parser, texts), strict=True)
-    found = []
-    for one in captions:
-        reading = _failure(one.caption)
+    written = [item for item in captions if _failure(item.caption) is None]
+    texts = [normalize(item.caption.text) for item in written if item.caption]
+    parsed = zip(written, texts, _parse(parser, texts), strict=True)
+    readings = []
+    for item in captions:
+        reading = _failure(item.caption)
         if reading is None:
-            _, text, doc = next(said)
+            _, text, doc = next(parsed)
             reading = Reading("unparsed")
             if doc is not None:
-                reading = _reading(extractor.mentions(doc, text), one.left, one.right, text)
-        found.append(reading)
-    return found
+                reading = _reading(extractor.mentions(doc, text), item.left, item.right, text)
+        readings.append(reading)
+    return readings
 
 
 def _failure(caption: Caption | None) -> Reading | None:
@@ -89,7 +89,7 @@ def _reading(
 ) -> Reading:
     order: list[CaptionEntity] = []
     for mention in mentions:
-        named = [t for t, o in ((left, right), (right, left)) if names(mention.name, t, o)]
+        named = [t for t, o in ((left, right), (right, left)) if means_only(mention.name, t, o)]
         order += [thing for thing in named if thing not in order]
     sides = not SIDES.isdisjoint(spatial_words(text))
     if not order:
@@ -99,11 +99,11 @@ def _reading(
     return Reading("left_first" if order[0] == left else "right_first", order[0].name, sides)
 
 
-def names(name: str, thing: CaptionEntity, other: CaptionEntity) -> bool:
+def means_only(name: str, thing: CaptionEntity, other: CaptionEntity) -> bool:
     """Whether an entity's name, as a caption has it, means one thing and not the other.
 
-    It may be the thing's own name, of a kind of it ("kitten" for a cat), or of what it is a kind of
-    ("animal"), unless that fits the other as well.
+    It may be the thing's name, that of a kind of it ("kitten" for a cat) or of a broader kind
+    ("animal"), unless that fits the other thing as well.
     """
     return _fits(name, thing) and not _fits(name, other)
 
@@ -115,19 +115,19 @@ def _fits(name: str, thing: CaptionEntity) -> bool:
 
 @cache
 def _tools() -> tuple[Parser, Extractor]:
-    """Loading takes seconds: once for all captions."""
+    """Loads parser and extractor, which takes seconds, once for all captions."""
     return load_parser(), Extractor(Ontology.read())
 
 
-def _parsed(parser: Parser, texts: Sequence[str]) -> list[Any]:
-    """The document of every text, None where the parser failed."""
+def _parse(parser: Parser, texts: Sequence[str]) -> list[Any]:
+    """Parses every text into a document; None for texts that the parser fails on."""
     try:
         return list(parser.nlp.pipe(map(readable, texts)))
     except Exception:  # third-party code: one caption must not end a run
-        return [_parsed_alone(parser, text) for text in texts]
+        return [_parse_alone(parser, text) for text in texts]
 
 
-def _parsed_alone(parser: Parser, text: str) -> Any:
+def _parse_alone(parser: Parser, text: str) -> Any:
     try:
         return parser.nlp(readable(text))
     except Exception:

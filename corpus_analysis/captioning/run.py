@@ -1,4 +1,4 @@
-"""A run of the measure: captioners on images and mirror images, and people on the same images."""
+"""Run of the measure: captioners on images and mirror images, and people on the same images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .people import read_people
 from .plot import draw_plot
 from .ranking import CaptionerRanking, rank_captioners
 from .reading import Reading, ToRead, read
-from .scores import BothSides, Told, against_people, captioner_scores, people_scores
+from .scores import ImageReading, MirrorReadings, against_people, captioner_scores, people_scores
 from .things import Photographs, drawn, photographs
 
 CAPTIONS = "captions"
@@ -37,14 +37,14 @@ PEOPLE = "people"
 
 @dataclass(frozen=True)
 class CaptioningSettings:
-    """What is captioned, and by whom."""
+    """Settings of a run: images, captioners and captions by people."""
 
     out: Path
     """Folder of the run."""
     captioners: tuple[str | Captioner, ...] = ()
     """Specs, or captioners; see `eval.captioners.as_captioner`."""
     scenes: int = 200
-    """Rendered scenes, where no boxes are given."""
+    """Number of rendered scenes, without boxes."""
     boxes: Path | None = None
     """Boxes of photographs, in COCO's instances format, in place of scenes."""
     images: Path | None = None
@@ -52,17 +52,17 @@ class CaptioningSettings:
     people: Path | None = None
     """People's captions of the photographs."""
     wordings: tuple[str, ...] = tuple(WORDINGS)
-    """Of the instruction, see `WORDINGS`."""
+    """Wordings of the instruction, see `WORDINGS`."""
     limit: int | None = None
     """Most photographs."""
     seed: int = 0
-    """Which scenes are drawn."""
+    """Seed of the choice of scenes."""
     cost: Cost = field(default_factory=Cost)
     """How paid calls are made."""
 
 
 @dataclass(frozen=True)
-class WhoseCaptions:
+class CaptionerResult:
     """The result of one captioner, or of people."""
 
     name: str
@@ -70,14 +70,14 @@ class WhoseCaptions:
     identity: Mapping[str, str]
     """The captioner; empty for people."""
     labels: Mapping[str, int]
-    """Captions by what they say, or why they say nothing."""
+    """Label of a reading -> captions."""
     cut: int
     """Captions that reached the most tokens allowed."""
     scores: tuple[Score, ...]
     """See `scores`."""
 
     def score(self, name: str, group: str = "all") -> Score:
-        """One of its scores; KeyError where there is none."""
+        """Returns one of its scores. Raises KeyError if there is none."""
         for score in self.scores:
             if (score.name, score.group) == (name, group):
                 return score
@@ -89,19 +89,19 @@ class Captioning:
     """The result of a run."""
 
     source: Mapping[str, Any]
-    """Images: how many, from where, and why others were not taken."""
-    results: tuple[WhoseCaptions, ...]
+    """Images: number, origin, and counts of others by the reason to skip them."""
+    results: tuple[CaptionerResult, ...]
     """Captioners as they were named, then people."""
     ranking: CaptionerRanking
     """The captioners against each other."""
     spent: str
-    """What was paid in this run; empty for nothing."""
+    """Cost of this run; empty without paid calls."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
         results = [
-            {**vars(one), "scores": [score.to_json() for score in one.scores]}
-            for one in self.results
+            {**vars(result), "scores": [score.to_json() for score in result.scores]}
+            for result in self.results
         ]
         plain: dict[str, Any] = without_nan(
             {"source": dict(self.source), "results": results, "ranking": self.ranking}
@@ -110,35 +110,35 @@ class Captioning:
 
 
 def measure_captions(settings: CaptioningSettings, progress: Progress = silent) -> Captioning:
-    """Asks for all captions, reads them and writes the result; run again after any end, it goes on.
+    """Asks for all captions, reads them and writes the result; a second run resumes.
 
-    Raises UsageError for bad settings, InUseError where another run writes to the folder, DataError
-    for bad files, ModelMissing without spaCy, and RunFailed where a captioner can't answer at all.
+    Raises UsageError for bad settings, InUseError if another run writes to the folder, DataError
+    for bad files, ModelMissing without spaCy, and RunFailed if a captioner can't answer at all.
     """
     installed_model()  # else captions would be paid for that nothing can read
     images = _images(settings)
-    wanted = asks(images.things, settings.wordings)
+    requests = asks(images.things, settings.wordings)
     plan = settings.cost.plan(settings.out)
     with Lock(settings.out / LOCK, str(settings.out)):
         # All are opened first, so that a wrong spec or key fails before the first call.
-        captioners = [as_captioner(one, plan) for one in settings.captioners]
+        captioners = [as_captioner(item, plan) for item in settings.captioners]
         for captioner in captioners:
             if isinstance(captioner, Answering):
                 captioner.check()
-        told, others = _people(settings.people, images)
+        people, of_other_images = _people(settings.people, images)
         logs = [CaptionLog(settings.out / CAPTIONS, captioner) for captioner in captioners]
-        results: list[WhoseCaptions] = []
+        results: list[CaptionerResult] = []
         lines: list[str] = []
-        by_name: dict[str, list[BothSides]] = {}
+        by_name: dict[str, list[MirrorReadings]] = {}
         for log, name in zip(logs, _names(logs), strict=True):
-            written = ask(wanted, log, progress).captions
-            readings = _read(wanted, written)
-            lines += _lines(name, wanted, written, readings)
-            by_name[name] = pairs = _pairs(wanted, readings)
-            compared = against_people(pairs, told) if told else []
+            written = ask(requests, log, progress).captions
+            readings = _read(requests, written)
+            lines += _lines(name, requests, written, readings)
+            by_name[name] = pairs = _pairs(requests, readings)
+            compared = against_people(pairs, people) if people else []
             scores = (*captioner_scores(pairs), *compared)
             results.append(
-                WhoseCaptions(
+                CaptionerResult(
                     name=name,
                     identity=log.identity,
                     labels=_counts(readings.values()),
@@ -146,27 +146,30 @@ def measure_captions(settings: CaptioningSettings, progress: Progress = silent) 
                     scores=scores,
                 )
             )
-        if told:
-            labels = _counts(one.reading for one in told)
-            scores = tuple(people_scores(told))
-            results.append(WhoseCaptions(PEOPLE, {}, labels, 0, scores))
+        if people:
+            labels = _counts(item.reading for item in people)
+            scores = tuple(people_scores(people))
+            results.append(CaptionerResult(PEOPLE, {}, labels, 0, scores))
         source = {
             "images": len(images.things),
             "boxes": settings.boxes.name if settings.boxes else "rendered",
             "skipped": images.skipped,
-            "captions_of_other_images": others,
+            "captions_of_other_images": of_other_images,
             "wordings": {name: WORDINGS[name] for name in settings.wordings},
         }
         spent = str(plan.budget.spending) if plan.budget.spending.calls else ""
-        found = Captioning(source, tuple(results), rank_captioners(by_name), spent)
+        captioning = Captioning(source, tuple(results), rank_captioners(by_name), spent)
         write_whole(settings.out / READINGS, "".join(lines))
         write_whole(settings.out / PLOT, draw_plot(results))
-        write_json(settings.out / RESULT, found.to_json())
-    return found
+        write_json(settings.out / RESULT, captioning.to_json())
+    return captioning
 
 
 def _images(settings: CaptioningSettings) -> Photographs:
-    """Raises UsageError where nobody's captions are asked for, and where boxes are missing."""
+    """Draws the scenes or opens the photographs.
+
+    Raises UsageError without captioners and people, and for missing boxes or images.
+    """
     if not settings.captioners and settings.people is None:
         raise UsageError(
             "no captions to score: pass --captioner or --people",
@@ -189,7 +192,7 @@ def _images(settings: CaptioningSettings) -> Photographs:
 
 
 def _names(logs: Sequence[CaptionLog]) -> list[str]:
-    """Each captioner in a few words, with its folder where two are described alike.
+    """Names each captioner in a few words, with its folder if two are described alike.
 
     Raises UsageError for a captioner that is named twice.
     """
@@ -200,55 +203,63 @@ def _names(logs: Sequence[CaptionLog]) -> list[str]:
     return [log.name if counts[log.name] == 1 else f"{log.name} ({log.root.name})" for log in logs]
 
 
-def _people(path: Path | None, images: Photographs) -> tuple[list[Told], int]:
-    """What people's captions say, and how many are of other images."""
+def _people(path: Path | None, images: Photographs) -> tuple[list[ImageReading], int]:
+    """Reads people's captions; returns them with the number of captions of other images."""
     if path is None:
         return [], 0
-    found = read_people(path, images.ids)
+    people = read_people(path, images.ids)
     by_id = {things.id: things for things in images.things}
-    shown = [by_id[one.image] for one in found.captions]
+    images_of_captions = [by_id[written.image] for written in people.captions]
     captions = [
-        ToRead(Caption(one.text), things.left, things.right)
-        for one, things in zip(found.captions, shown, strict=True)
+        ToRead(Caption(written.text), things.left, things.right)
+        for written, things in zip(people.captions, images_of_captions, strict=True)
     ]
     readings = read(captions)
-    return [Told(*both) for both in zip(shown, readings, strict=True)], found.others
-
-
-def _read(wanted: Sequence[Ask], written: Mapping[str, Caption | None]) -> dict[str, Reading]:
-    """Id of an `Ask` -> reading; the sides are those of the image as shown."""
-    captions = []
-    for one in wanted:
-        left, right = one.things.left, one.things.right
-        shown = (right, left) if one.mirrored else (left, right)
-        captions.append(ToRead(written[one.id], *shown))
-    return dict(zip([one.id for one in wanted], read(captions), strict=True))
-
-
-def _pairs(wanted: Sequence[Ask], readings: Mapping[str, Reading]) -> list[BothSides]:
-    halves = ((one, Ask(one.things, one.wording, True)) for one in wanted if not one.mirrored)
     return [
-        BothSides(found.things, found.wording, readings[found.id], readings[mirrored.id])
-        for found, mirrored in halves
+        ImageReading(*both) for both in zip(images_of_captions, readings, strict=True)
+    ], people.of_other_images
+
+
+def _read(requests: Sequence[Ask], written: Mapping[str, Caption | None]) -> dict[str, Reading]:
+    """Maps ids of `Ask` to readings; the sides are those of the image as shown."""
+    captions = []
+    for request in requests:
+        left, right = request.things.left, request.things.right
+        sides = (right, left) if request.mirrored else (left, right)
+        captions.append(ToRead(written[request.id], *sides))
+    return dict(zip([request.id for request in requests], read(captions), strict=True))
+
+
+def _pairs(requests: Sequence[Ask], readings: Mapping[str, Reading]) -> list[MirrorReadings]:
+    halves = (
+        (request, Ask(request.things, request.wording, True))
+        for request in requests
+        if not request.mirrored
+    )
+    return [
+        MirrorReadings(
+            original.things, original.wording, readings[original.id], readings[mirrored.id]
+        )
+        for original, mirrored in halves
     ]
 
 
 def _lines(
     name: str,
-    wanted: Sequence[Ask],
+    requests: Sequence[Ask],
     written: Mapping[str, Caption | None],
     readings: Mapping[str, Reading],
 ) -> Iterator[str]:
-    """A line for each caption with its reading, for people to look through."""
-    for one in wanted:
-        caption, reading = written[one.id], readings[one.id]
+    """Yields a JSON line for each caption with its reading."""
+    for request in requests:
+        caption, reading = written[request.id], readings[request.id]
         row = {
             "captioner": name,
-            "image": one.things.id,
-            "left": one.things.left.name,
-            "right": one.things.right.name,
-            "wording": one.wording,
-            "mirrored": one.mirrored,
+            "image": request.things.id,
+            "left": request.things.left.name,
+            "right": request.things.right.name,
+            "wording": request.wording,
+            "mirrored": request.mirrored,
             "label": reading.label,
             "first": reading.first,
             "caption": caption.text if caption else "",

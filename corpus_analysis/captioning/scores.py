@@ -24,134 +24,142 @@ from .things import TwoThings
 
 COMPLETE = "complete"
 RESAMPLES = 2_000
-"""Of the wider interval, over entities."""
+"""Resamples of the wider interval, over entities."""
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one caption says of an image as it was found, by a captioner or a person."""
+class ImageReading:
+    """Reading of one caption of an original image, by a captioner or a person."""
 
     things: TwoThings
     """The image."""
     reading: Reading
-    """What the caption says."""
+    """Reading of the caption."""
 
 
 @dataclass(frozen=True)
-class BothSides:
-    """What a captioner said of an image and of its mirror image, asked in the same words."""
+class MirrorReadings:
+    """Readings of a captioner's captions of an image and its mirror image, in the same wording."""
 
     things: TwoThings
     """The image."""
     wording: str
-    """How it was asked."""
-    found: Reading
-    """Of the image as found."""
+    """Wording of the request."""
+    original: Reading
+    """Reading of the original image's caption."""
     mirrored: Reading
-    """Of its mirror image."""
+    """Reading of the mirror image's caption."""
 
     @property
     def label(self) -> str:
-        """`complete`, or what is wrong with the first reading that doesn't count."""
-        bad = [r.label for r in (self.found, self.mirrored) if r.label not in SIDED]
+        """`complete`, or the label of the first reading that doesn't count."""
+        bad = [r.label for r in (self.original, self.mirrored) if r.label not in SIDED]
         return bad[0] if bad else COMPLETE
 
     @property
     def words(self) -> str:
-        """Whether a caption says where things are: then its order may follow from that."""
-        return "left or right" if self.found.sides or self.mirrored.sides else "neither"
+        """Group by whether a caption says "left" or "right", which may decide its order."""
+        return "left or right" if self.original.sides or self.mirrored.sides else "neither"
 
 
-def captioner_scores(pairs: Sequence[BothSides]) -> list[Score]:
-    """The scores of one captioner: over all, by wording and by words, and its preferences."""
-    groups: dict[str, list[BothSides]] = {ALL: list(pairs)}
+def captioner_scores(pairs: Sequence[MirrorReadings]) -> list[Score]:
+    """Computes the scores of one captioner: all, by wording and by words, and preferences."""
+    groups: dict[str, list[MirrorReadings]] = {ALL: list(pairs)}
     for pair in pairs:
         groups.setdefault(f"wording={pair.wording}", []).append(pair)
     for pair in pairs:
         if pair.label == COMPLETE:
             groups.setdefault(f"words={pair.words}", []).append(pair)
-    found = [score for group, part in groups.items() for score in _paired(part, group)]
-    found[0] = replace(found[0], wide=_wide(pairs))
-    readings = [r for pair in pairs for r in (pair.found, pair.mirrored)]
+    scores = [score for group, members in groups.items() for score in _paired(members, group)]
+    scores[0] = replace(scores[0], wide=_wide(pairs))
+    readings = [r for pair in pairs for r in (pair.original, pair.mirrored)]
     things = [pair.things for pair in pairs for _ in range(2)]
-    found += [_named(readings, things), _alone(readings, things)]
-    return [*found, *_preferences([pair for pair in pairs if pair.label == COMPLETE])]
+    scores += [_named(readings, things), _alone(readings, things)]
+    return [*scores, *_preferences([pair for pair in pairs if pair.label == COMPLETE])]
 
 
-def people_scores(told: Sequence[Told]) -> list[Score]:
-    """The scores of people's captions, of images that nobody mirrored."""
-    silent = [one for one in told if not one.reading.sides]
-    readings, things = [one.reading for one in told], [one.things for one in told]
+def people_scores(captions: Sequence[ImageReading]) -> list[Score]:
+    """Computes the scores of people's captions, which have no mirror images."""
+    without_sides = [caption for caption in captions if not caption.reading.sides]
+    readings, things = (
+        [caption.reading for caption in captions],
+        [caption.things for caption in captions],
+    )
     return [
-        _found(told, ALL),
-        _found(silent, "words=neither"),
-        balanced(told),
+        _original_score(captions, ALL),
+        _original_score(without_sides, "words=neither"),
+        balanced(captions),
         _named(readings, things),
         _alone(readings, things),
     ]
 
 
-def against_people(pairs: Sequence[BothSides], told: Sequence[Told]) -> list[Score]:
-    """A captioner beside people, on the images as found.
+def against_people(pairs: Sequence[MirrorReadings], people: Sequence[ImageReading]) -> list[Score]:
+    """Compares a captioner with people, on the original images.
 
     `left_first_balanced` as for people; `above_people`: the share of captions that name the left
     one first, less that of people, over images that both have named the two things of. Each image
     weighs the same.
     """
-    found = [Told(pair.things, pair.found) for pair in pairs]
-    ours, theirs = _by_image(found), _by_image(told)
-    both = [image for image in ours if image in theirs]
-    if not both:
-        return [balanced(found), Score(math.nan, name="above_people", unit="%")]
-    columns = np.array([(ours[image], theirs[image]) for image in both], dtype=float)
+    captions = [ImageReading(pair.things, pair.original) for pair in pairs]
+    ours, theirs = _by_image(captions), _by_image(people)
+    shared = [image for image in ours if image in theirs]
+    if not shared:
+        return [balanced(captions), Score(math.nan, name="above_people", unit="%")]
+    columns = np.array([(ours[image], theirs[image]) for image in shared], dtype=float)
     return [
-        balanced(found),
+        balanced(captions),
         *statistics(
             ("above_people",),
             columns,
-            np.array(both),
+            np.array(shared),
             ends=(0, 1),
             statistic=lambda means: means[..., :1] - means[..., 1:],
-            counts=(len(both),),
+            counts=(len(shared),),
         ),
     ]
 
 
-def balanced(told: Sequence[Told]) -> Score:
-    """The share of captions that name the left one first, each layout of two entities alike.
+def balanced(captions: Sequence[ImageReading]) -> Score:
+    """Computes the share of captions that name the left one first, layouts weighted equally.
 
     Takes entity preference out without mirror images, as far as a preference doesn't depend on the
     image: over pairs of entities of which either stands left somewhere. n: such pairs.
     """
     sides: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
-    for one in told:
-        if one.reading.label in SIDED:
-            layouts = sides[one.things.names]
-            layouts.setdefault(one.things.left.name, []).append(SIDED[one.reading.label])
-    both = {names: list(ways.values()) for names, ways in sides.items() if len(ways) == 2}
-    values = [sum(sum(way) / len(way) for way in ways) / 2 for ways in both.values()]
-    clusters = [" / ".join(names) for names in both]
+    for caption in captions:
+        if caption.reading.label in SIDED:
+            layouts = sides[caption.things.names]
+            layouts.setdefault(caption.things.left.name, []).append(SIDED[caption.reading.label])
+    in_both_layouts = {
+        entities: list(layouts.values()) for entities, layouts in sides.items() if len(layouts) == 2
+    }
+    values = [
+        sum(sum(layout) / len(layout) for layout in layouts) / 2
+        for layouts in in_both_layouts.values()
+    ]
+    clusters = [" / ".join(entities) for entities in in_both_layouts]
     return _mean("left_first_balanced", values, clusters, null=50)
 
 
-def _paired(pairs: Sequence[BothSides], group: str) -> list[Score]:
-    sides = [[SIDED.get(r.label, math.nan) for r in (p.found, p.mirrored)] for p in pairs]
-    found, mirrored = np.array(sides, dtype=float).T
-    both = (found + mirrored) / 2  # NaN unless both can be said
-    same = np.where(np.isnan(both), np.nan, found != mirrored)
+def _paired(pairs: Sequence[MirrorReadings], group: str) -> list[Score]:
+    sides = [[SIDED.get(r.label, math.nan) for r in (p.original, p.mirrored)] for p in pairs]
+    original, mirrored = np.array(sides, dtype=float).T
+    mean_of_both = (original + mirrored) / 2  # NaN unless both can be said
+    same = np.where(np.isnan(mean_of_both), np.nan, original != mirrored)
     columns = {
-        "left_first": both,
-        "left_first_found": found,
+        "left_first": mean_of_both,
+        "left_first_found": original,
         "left_first_mirrored": mirrored,
         "same_entity_first": same,
     }
-    share = math.nan if np.isnan(both).all() else float(np.nanmean(both))
+    share = math.nan if np.isnan(mean_of_both).all() else float(np.nanmean(mean_of_both))
     # Of two captions that don't go by what things are, the order differs with this chance.
     nulls = {"same_entity_first": 200 * share * (1 - share)}
-    whole = count_excluded([pair.label for pair in pairs], (COMPLETE,))
+    excluded_pairs = count_excluded([pair.label for pair in pairs], (COMPLETE,))
     excluded = {
-        "left_first_found": _left_out([pair.found for pair in pairs]),
-        "left_first_mirrored": _left_out([pair.mirrored for pair in pairs]),
+        "left_first_found": _excluded([pair.original for pair in pairs]),
+        "left_first_mirrored": _excluded([pair.mirrored for pair in pairs]),
     }
     # Together, so that the images are resampled once.
     scores = statistics(
@@ -165,7 +173,7 @@ def _paired(pairs: Sequence[BothSides], group: str) -> list[Score]:
     return [
         replace(
             score,
-            excluded=excluded.get(score.name, whole),
+            excluded=excluded.get(score.name, excluded_pairs),
             null=nulls.get(score.name, 50),
             bounds=limits(columns[score.name], (0, 1)).scaled(100),
         )
@@ -173,20 +181,20 @@ def _paired(pairs: Sequence[BothSides], group: str) -> list[Score]:
     ]
 
 
-def _found(told: Sequence[Told], group: str) -> Score:
-    readings = [one.reading for one in told]
+def _original_score(captions: Sequence[ImageReading], group: str) -> Score:
+    readings = [caption.reading for caption in captions]
     return _mean(
         "left_first_found",
         [SIDED.get(reading.label, math.nan) for reading in readings],
-        [one.things.id for one in told],
+        [caption.things.id for caption in captions],
         group=group,
-        excluded=_left_out(readings),
+        excluded=_excluded(readings),
         null=50,
     )
 
 
 def _named(readings: Sequence[Reading], things: Sequence[TwoThings]) -> Score:
-    """Share of captions that name both things; what is no caption doesn't count."""
+    """Share of captions that name both things; failures don't count."""
     labels = [reading.label for reading in readings]
     values = [math.nan if label in FAILURES else float(label in SIDED) for label in labels]
     excluded = count_excluded(labels, set(labels) - set(FAILURES))
@@ -199,21 +207,23 @@ def _alone(readings: Sequence[Reading], things: Sequence[TwoThings]) -> Score:
     return _mean("left_alone", values, [t.id for t in things], null=50, bounded=False)
 
 
-def _preferences(pairs: Sequence[BothSides]) -> Iterable[Score]:
-    """How often each entity is named before the other, and each category before another.
+def _preferences(pairs: Sequence[MirrorReadings]) -> Iterable[Score]:
+    """Yields how often each entity is named before the other, and each category before another.
 
-    Over an image and its mirror image, so that position is out. Only what two images show.
+    Image and mirror image are averaged, which removes position. Groups need two images.
     """
     values: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for pair in pairs:
         left, right = pair.things.left, pair.things.right
         for thing, other in ((left, right), (right, left)):
-            share = sum(r.first == thing.name for r in (pair.found, pair.mirrored)) / 2
+            share = sum(r.first == thing.name for r in (pair.original, pair.mirrored)) / 2
             values[f"entity={thing.name}"].append((share, pair.things.id))
             if thing.category != other.category:
                 values[f"category={thing.category}"].append((share, pair.things.id))
-    for group, seen in sorted(values.items(), key=lambda item: (-len(item[1]), item[0])):
-        shares, images = zip(*seen, strict=True)
+    for group, shares_of_images in sorted(
+        values.items(), key=lambda item: (-len(item[1]), item[0])
+    ):
+        shares, images = zip(*shares_of_images, strict=True)
         if len(set(images)) > 1:
             yield _mean("named_first", shares, images, group=group, null=50)
 
@@ -228,46 +238,46 @@ def _mean(
     null: float = math.nan,
     bounded: bool = True,
 ) -> Score:
-    """The mean of values in [0, 1], in percent, clustered; NaN is left out.
+    """Computes the mean of values in [0, 1], in percent, clustered; NaN is excluded.
 
-    bounded: whether what is left out could have been for or against.
+    bounded: whether excluded values could have been 0 or 1.
     """
-    known = np.array(values, dtype=float)
-    n = int((~np.isnan(known)).sum())
+    numbers = np.array(values, dtype=float)
+    n = int((~np.isnan(numbers)).sum())
     if not n:
         return Score(math.nan, excluded=excluded or {}, name=name, unit="%", group=group, null=null)
     (score,) = statistics(
         (name,),
-        known[:, None],
+        numbers[:, None],
         np.array(clusters),
         ends=(0, 1),
         counts=(n,),
         group=group,
         excluded=excluded,
     )
-    far = limits(known, (0, 1)).scaled(100) if bounded else NOTHING
+    far = limits(numbers, (0, 1)).scaled(100) if bounded else NOTHING
     return replace(score, null=null, bounds=far)
 
 
-def _wide(pairs: Sequence[BothSides]) -> Interval:
-    """95 % of `left_first` over both entities at once: for other entities of the same kind."""
-    whole = [pair for pair in pairs if pair.label == COMPLETE]
-    if not whole:
+def _wide(pairs: Sequence[MirrorReadings]) -> Interval:
+    """95 % interval of `left_first` over both entities: for other entities of the same kind."""
+    complete = [pair for pair in pairs if pair.label == COMPLETE]
+    if not complete:
         return NOTHING
-    values = [(SIDED[p.found.label] + SIDED[p.mirrored.label]) / 2 for p in whole]
-    members = np.array([pair.things.names for pair in whole])
-    (found,) = cluster_interval(values, members, (0, 1), resamples=RESAMPLES)
-    return found.interval.scaled(100)
+    values = [(SIDED[p.original.label] + SIDED[p.mirrored.label]) / 2 for p in complete]
+    members = np.array([pair.things.names for pair in complete])
+    (estimate,) = cluster_interval(values, members, (0, 1), resamples=RESAMPLES)
+    return estimate.interval.scaled(100)
 
 
-def _by_image(told: Iterable[Told]) -> dict[str, float]:
-    """Image -> share of its captions that name the left one first, of those that name both."""
+def _by_image(captions: Iterable[ImageReading]) -> dict[str, float]:
+    """Maps images to the share of captions naming both that name the left one first."""
     sides: dict[str, list[float]] = defaultdict(list)
-    for one in told:
-        if one.reading.label in SIDED:
-            sides[one.things.id].append(SIDED[one.reading.label])
-    return {image: sum(seen) / len(seen) for image, seen in sides.items()}
+    for caption in captions:
+        if caption.reading.label in SIDED:
+            sides[caption.things.id].append(SIDED[caption.reading.label])
+    return {image: sum(values) / len(values) for image, values in sides.items()}
 
 
-def _left_out(readings: Sequence[Reading]) -> dict[str, int]:
+def _excluded(readings: Sequence[Reading]) -> dict[str, int]:
     return count_excluded([reading.label for reading in readings], SIDED)

@@ -22,25 +22,25 @@ from ...scenes.sprites import clothes, entity_names
 from ..captions.ontology import CaptionEntity, Ontology, distinct
 
 LEAST_AREA = 0.01
-"""Of a box, share of the image, below which a thing is too small to ask about."""
+"""Least area of a thing's box, share of the image."""
 LONGEST_SIDE = 1024
-"""Of an image as it is shown, pixels; larger ones are scaled down."""
+"""Longest side of an image as shown, pixels; larger images are scaled down."""
 
 
 @dataclass(frozen=True)
 class TwoThings:
-    """An image of which we know that one thing stands left of another."""
+    """An image in which one thing is known to stand left of another."""
 
     id: str
     """Unique among the images of a run."""
     left: CaptionEntity
-    """What stands on the left."""
+    """Thing on the left."""
     right: CaptionEntity
-    """What stands on the right."""
+    """Thing on the right."""
     digest: str
-    """Changes where the image does."""
+    """Changes with the image."""
     open: Callable[[], Image]
-    """The image, RGB. Raises ImageError where it can't be read."""
+    """Opens the image, RGB. Raises ImageError if it is unreadable."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -50,7 +50,7 @@ class TwoThings:
 
 
 def drawn(count: int, seed: int) -> list[TwoThings]:
-    """Rendered scenes of two different animals or objects, drawn at random; no people, whose
+    """Returns rendered scenes of two different animals or objects, at random; no people, whose
     occupations have too many names."""
     ontology, renderer = Ontology.read(), open_generator("render:")
     version = "/".join(renderer.identity().values())
@@ -59,11 +59,11 @@ def drawn(count: int, seed: int) -> list[TwoThings]:
     pairs = [pair for pair in itertools.permutations(named, 2) if distinct(*pair)]
     rng = random.Random(f"two things/{seed}")
     chosen = itertools.islice(_rounds(pairs, rng), count)
-    found = []
+    scenes = []
     for number, (left, right) in enumerate(chosen):
         prompt = f"A {left.name} on the left and a {right.name} on the right."
         request = ImageRequest(prompt, seed=number)
-        found.append(
+        scenes.append(
             TwoThings(
                 id=f"scene-{number:05}",
                 left=left,
@@ -72,42 +72,42 @@ def drawn(count: int, seed: int) -> list[TwoThings]:
                 open=partial(draw, renderer, request),
             )
         )
-    return found
+    return scenes
 
 
 def _rounds(
     pairs: list[tuple[CaptionEntity, CaptionEntity]], rng: random.Random
 ) -> Iterator[tuple[CaptionEntity, CaptionEntity]]:
-    """All pairs in random order, again and again."""
+    """Yields all pairs in random order, endlessly."""
     while True:
         yield from rng.sample(pairs, len(pairs))
 
 
 @dataclass(frozen=True)
 class Photographs:
-    """Photographs with boxes, and why others were not taken."""
+    """Photographs with boxes, and counts of others by the reason to skip them."""
 
     things: tuple[TwoThings, ...]
     """In the order of the file."""
     skipped: dict[str, int]
     """Reason -> images."""
     ids: dict[str, str]
-    """What captions may call a photograph (its number, file name or address) -> its id."""
+    """Name of a photograph in captions (number, file name or address) -> its id."""
 
 
 def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> Photographs:
-    """The photographs in which two things of different classes stand side by side.
+    """Reads the photographs in which two things of different classes stand side by side.
 
-    Each is the only one of its class, so that a name says which is meant. Of several such pairs the
-    one counts whose smaller thing is largest. folder: where the files lie, by file name; without
-    it, images can't be opened. limit: most images to take. Raises UsageError, DataError for boxes
-    that can't be read, and UsageError where no image shows two things.
+    Each is the only one of its class, so that its name is unambiguous. Of several such pairs, the
+    one whose smaller thing is largest counts. folder: of the files, by file name; without it,
+    images can't be opened. limit: most images to take. Raises UsageError, DataError for
+    unreadable boxes, and UsageError if no image shows two things.
     """
     skipped = dict.fromkeys(("few_classes", "not_beside", "no_file"), 0)
-    found: list[TwoThings] = []
+    chosen: list[TwoThings] = []
     ids: dict[str, str] = {}
     for image in Instances.read(boxes).images:
-        if limit is not None and len(found) == limit:
+        if limit is not None and len(chosen) == limit:
             break
         name = image.names[0].rpartition("/")[2]
         pair = _two(image)
@@ -122,24 +122,24 @@ def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> P
             things = TwoThings(
                 image.id, left, right, sha256(data).hexdigest(), partial(_show, path)
             )
-            found.append(things)
+            chosen.append(things)
             ids |= dict.fromkeys((image.id, name, *image.names), image.id)
-    if not found:
-        why = ", ".join(f"{reason} {count:,}" for reason, count in skipped.items())
+    if not chosen:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in skipped.items())
         raise UsageError(
-            f"{boxes}: no image shows two things side by side ({why})", code="nothing-to-do"
+            f"{boxes}: no image shows two things side by side ({reasons})", code="nothing-to-do"
         )
-    return Photographs(tuple(found), skipped, ids)
+    return Photographs(tuple(chosen), skipped, ids)
 
 
 def _two(image: BoxedImage) -> tuple[CaptionEntity, CaptionEntity] | str:
-    """The left and the right thing of an image, or why there are none."""
+    """Returns the left and the right thing of an image, or the reason that it has none."""
     ontology = Ontology.read()
     single: list[tuple[CaptionEntity, Box]] = []
     for name, boxes in image.boxes.items():
         entity = ontology.surface.get(name.lower())
-        one = len(boxes) == 1 and name not in image.crowds
-        if one and entity is not None and boxes[0].area >= LEAST_AREA:
+        is_only = len(boxes) == 1 and name not in image.crowds
+        if is_only and entity is not None and boxes[0].area >= LEAST_AREA:
             single.append((entity, boxes[0]))
     if len(single) < 2:
         return "few_classes"

@@ -20,13 +20,13 @@ from refusals import raises
 from counterprior.corpus_analysis.captioning.people import read_people
 from counterprior.corpus_analysis.captioning.reading import Reading, ToRead, read
 from counterprior.corpus_analysis.captioning.run import (
+    CaptionerResult,
     CaptioningSettings,
-    WhoseCaptions,
     measure_captions,
 )
 from counterprior.corpus_analysis.captioning.scores import (
-    BothSides,
-    Told,
+    ImageReading,
+    MirrorReadings,
     against_people,
     captioner_scores,
     people_scores,
@@ -108,7 +108,7 @@ class Scripted:
         return rng.choice(TEMPLATES).format(a=a, b=b)
 
 
-def test_a_set_habit_is_recovered_from_captions_of_rendered_scenes(tmp_path: Path) -> None:
+def test_recovers_known_habit_from_captions_of_rendered_scenes(tmp_path: Path) -> None:
     images = drawn(24, seed=3)
     scripted = Scripted(images, left=1.2, sd=1.5, faults=0.15)
     settings = CaptioningSettings(
@@ -138,7 +138,7 @@ def test_a_set_habit_is_recovered_from_captions_of_rendered_scenes(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("left", "sd"), [(0.0, 3.0), (2.0, 0.0), (-1.0, 1.5)])
-def test_entity_preference_is_taken_out(left: float, sd: float) -> None:
+def test_entity_preference_changes_no_score(left: float, sd: float) -> None:
     rng = random.Random(f"{left}/{sd}")
     names = ("cat", "dog", "bench", "clock", "vase", "horse", "sheep", "guitar")
     own = {name: rng.gauss(0, sd) for name in names}
@@ -152,7 +152,7 @@ def test_entity_preference_is_taken_out(left: float, sd: float) -> None:
         for wording in ("describe", "tell"):
             found, mirrored = (rng.random() < logistic(left + sign * more) for sign in (1, -1))
             pairs.append(
-                BothSides(
+                MirrorReadings(
                     image,
                     wording,
                     Reading("left_first", a) if found else Reading("right_first", b),
@@ -173,7 +173,7 @@ def test_entity_preference_is_taken_out(left: float, sd: float) -> None:
 
 @pytest.mark.lane
 @pytest.mark.parametrize(("left", "sd"), [(0.0, 0.0), (0.0, 3.0), (1.2, 1.5), (3.0, 1.0)])
-def test_the_interval_holds_set_habits_as_often_as_it_says(left: float, sd: float) -> None:
+def test_interval_covers_known_habits_at_its_level(left: float, sd: float) -> None:
     images, held, runs = drawn(100, seed=1), 0, 100
     for run in range(runs):
         rng = random.Random(f"{run}/{left}/{sd}")
@@ -188,7 +188,7 @@ def test_the_interval_holds_set_habits_as_often_as_it_says(left: float, sd: floa
                     Reading("left_first" if rng.random() < chance else "right_first")
                     for chance in chances
                 )
-                pairs.append(BothSides(one, wording, found, mirrored))
+                pairs.append(MirrorReadings(one, wording, found, mirrored))
         held += truth in score_of(captioner_scores(pairs), "left_first").interval
     assert held >= 90
 
@@ -198,9 +198,9 @@ LABELS = st.sampled_from(["left_first", "right_first", "one_named", "refused", "
 
 @settings(max_examples=6)
 @given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=8))
-def test_what_does_not_count_is_counted(labels: list[tuple[Any, Any]]) -> None:
+def test_excluded_readings_are_counted(labels: list[tuple[Any, Any]]) -> None:
     pairs = [
-        BothSides(things(str(n), "cat", "dog"), "tell", Reading(found), Reading(mirrored))
+        MirrorReadings(things(str(n), "cat", "dog"), "tell", Reading(found), Reading(mirrored))
         for n, (found, mirrored) in enumerate(labels)
     ]
     for name in ("left_first", "left_first_found", "left_first_mirrored", "same_entity_first"):
@@ -208,7 +208,9 @@ def test_what_does_not_count_is_counted(labels: list[tuple[Any, Any]]) -> None:
         assert score.n + sum(score.excluded.values()) == len(pairs)
         assert math.isnan(score.value) if not score.n else 0 <= score.value <= 100
     # Whoever always names the same entity first has no habit of position.
-    same = [p for p in pairs if {p.found.label, p.mirrored.label} == {"left_first", "right_first"}]
+    same = [
+        p for p in pairs if {p.original.label, p.mirrored.label} == {"left_first", "right_first"}
+    ]
     if same:
         assert score_of(captioner_scores(same), "left_first").value == 50
 
@@ -228,7 +230,9 @@ def test_what_does_not_count_is_counted(labels: list[tuple[Any, Any]]) -> None:
         ("  \n", "cat", "dog", "unparsed"),
     ],
 )
-def test_what_a_caption_names_first(text: str, left: str, right: str, label: str) -> None:
+def test_reads_which_thing_a_caption_names_first(
+    text: str, left: str, right: str, label: str
+) -> None:
     (reading,) = read([ToRead(Caption(text), entity(left), entity(right))])
     assert reading.label == label
     assert reading.sides == ("right" in text)
@@ -236,7 +240,7 @@ def test_what_a_caption_names_first(text: str, left: str, right: str, label: str
         assert reading.first == (left if label == "left_first" else right)
 
 
-def test_no_caption_has_a_reading_of_its_own() -> None:
+def test_failures_have_their_own_readings() -> None:
     cat, dog = entity("cat"), entity("dog")
     said = [None, Caption("a cat", "refused"), Caption("a cat", "error"), Caption("dog, cat")]
     labels = [one.label for one in read([ToRead(caption, cat, dog) for caption in said])]
@@ -275,7 +279,7 @@ def write(path: Path, value: Any) -> Path:
     return path
 
 
-def test_the_two_things_of_a_photograph(tmp_path: Path) -> None:
+def test_chooses_two_things_of_a_photograph(tmp_path: Path) -> None:
     boxes = write(
         tmp_path / "boxes.json",
         instances(
@@ -304,7 +308,7 @@ def test_the_two_things_of_a_photograph(tmp_path: Path) -> None:
         measure_captions(CaptioningSettings(tmp_path, people=boxes))
 
 
-def test_peoples_captions_in_every_form(tmp_path: Path) -> None:
+def test_reads_peoples_captions_in_every_format(tmp_path: Path) -> None:
     ids = {"1": "1", "a.png": "1", "2": "2", "b.png": "2"}
     entries = [{"image_id": n, "caption": f"caption {n}"} for n in (7, 2, 9)]
     named = [{"id": 7, "file_name": "a.png"}, {"id": 9, "file_name": "z.png"}]
@@ -314,7 +318,7 @@ def test_peoples_captions_in_every_form(tmp_path: Path) -> None:
         ("1", "caption 7"),
         ("2", "caption 2"),
     ]
-    assert found.others == 1
+    assert found.of_other_images == 1
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"image": "b.png", "caption": "two"}\n{"image_id": 1, "caption": "one"}\n')
     assert [one.image for one in read_people(rows, ids).captions] == ["2", "1"]
@@ -327,14 +331,16 @@ def test_peoples_captions_in_every_form(tmp_path: Path) -> None:
         read_people(write(tmp_path / "bad.json", {"annotations": [{"image_id": 1}]}), ids)
 
 
-def test_people_are_the_control() -> None:
-    def told(number: int, left: str, right: str, first: str) -> Told:
+def test_people_scores_are_the_control() -> None:
+    def told(number: int, left: str, right: str, first: str) -> ImageReading:
         label = "left_first" if first == left else "right_first"
-        return Told(things(str(number), left, right), Reading(label, first))  # type: ignore[arg-type]
+        return ImageReading(things(str(number), left, right), Reading(label, first))  # type: ignore[arg-type]
 
     # People name the dog first wherever it stands, and it stands left in 30 of 40 images.
     people = [told(n, *(("dog", "cat") if n < 30 else ("cat", "dog")), "dog") for n in range(40)]
-    people.append(Told(things("x", "dog", "cat"), Reading("one_named", "dog", True, alone=1.0)))
+    people.append(
+        ImageReading(things("x", "dog", "cat"), Reading("one_named", "dog", True, alone=1.0))
+    )
     scores = people_scores(people)
     assert score_of(scores, "left_first_found").value == 75
     assert score_of(scores, "left_first_found").excluded == {"one_named": 1}
@@ -344,7 +350,7 @@ def test_people_are_the_control() -> None:
         assert score_of(people_scores(heard), "left_first_balanced").value == 50
     assert score_of(scores, "left_alone").value == 100
     pairs = [
-        BothSides(one.things, "tell", Reading("left_first"), Reading("left_first"))
+        MirrorReadings(one.things, "tell", Reading("left_first"), Reading("left_first"))
         for one in people[:20] + people[30:]
     ]
     above = score_of(against_people(pairs, people), "above_people")
@@ -371,7 +377,7 @@ def left_first(body: dict[str, Any]) -> str:
     return "A {} and a {}.".format(*(names[image.getpixel((x, 20))] for x in (5, 60)))  # type: ignore[index]
 
 
-def test_the_command_asks_once_and_compares_with_people(
+def test_command_asks_once_and_compares_with_people(
     tmp_path: Path, server: Any, fault: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from counterprior.cli import captioning as commands
@@ -454,8 +460,8 @@ class Dying:
 
 
 @pytest.mark.parametrize(("status", "again"), [("ok", 2), ("refused", 2), ("error", 4)])
-def test_a_killed_run_asks_for_no_caption_twice(tmp_path: Path, status: str, again: int) -> None:
-    def run(captioner: Dying) -> WhoseCaptions:
+def test_killed_run_requests_no_caption_twice(tmp_path: Path, status: str, again: int) -> None:
+    def run(captioner: Dying) -> CaptionerResult:
         settings = CaptioningSettings(tmp_path, (captioner,), scenes=2, wordings=("tell",))
         return measure_captions(settings).results[0]
 
@@ -469,7 +475,7 @@ def test_a_killed_run_asks_for_no_caption_twice(tmp_path: Path, status: str, aga
     assert not third.asked
 
 
-def test_a_captioner_that_always_fails_ends_the_run(tmp_path: Path) -> None:
+def test_captioner_that_always_fails_ends_the_run(tmp_path: Path) -> None:
     def failing(image: Image.Image, instruction: str) -> str:
         raise OSError("no such device")
 
@@ -478,7 +484,7 @@ def test_a_captioner_that_always_fails_ends_the_run(tmp_path: Path) -> None:
         measure_captions(settings)
 
 
-def test_scenes_are_the_same_for_a_seed() -> None:
+def test_scenes_are_reproducible_for_a_seed() -> None:
     def listed(count: int, seed: int) -> list[tuple[str, str, str]]:
         return [(t.left.name, t.right.name, t.digest) for t in drawn(count, seed)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from counterprior.corpus_analysis.captioning.ranking import CaptionerRanking, rank_captioners
 from counterprior.corpus_analysis.captioning.reading import Reading
-from counterprior.corpus_analysis.captioning.scores import BothSides
+from counterprior.corpus_analysis.captioning.scores import MirrorReadings
 from counterprior.eval.stats.comparison import holm
 
 IMAGES = 90
@@ -31,7 +31,7 @@ def truth(name: str) -> float:
     return 100 * sum(shares) / IMAGES
 
 
-def told(name: str) -> list[BothSides]:
+def told(name: str) -> list[MirrorReadings]:
     rng = random.Random(name)
     found = []
     for number, own in enumerate(OWN):
@@ -43,11 +43,11 @@ def told(name: str) -> list[BothSides]:
             ]
             if rng.random() < 0.1:
                 both[rng.randrange(2)] = Reading("refused")
-            found.append(BothSides(things, wording, *both))
+            found.append(MirrorReadings(things, wording, *both))
     return found
 
 
-def test_set_habits_are_told_apart_and_equal_ones_are_not() -> None:
+def test_distinguishes_different_habits_but_not_equal_ones() -> None:
     said = {name: told(name) for name in LEFT}
     found = rank_captioners(said)
     assert found == rank_captioners(dict(reversed(said.items())))
@@ -61,13 +61,15 @@ def test_set_habits_are_told_apart_and_equal_ones_are_not() -> None:
         assert (pair.adjusted < 0.05) == ("other habit" in (pair.first, pair.second))
 
 
-def test_only_what_both_have_told_is_compared() -> None:
+def test_compares_only_shared_complete_readings() -> None:
     things: list[Any] = [SimpleNamespace(id=str(n)) for n in range(8)]
     left, right = Reading("left_first"), Reading("right_first")
     # On the images that both have told, they say the same.
-    first = [BothSides(one, "tell", left, left if n < 4 else right) for n, one in enumerate(things)]
+    first = [
+        MirrorReadings(one, "tell", left, left if n < 4 else right) for n, one in enumerate(things)
+    ]
     second = [
-        BothSides(one, "tell", left, left if n < 4 else Reading("error"))
+        MirrorReadings(one, "tell", left, left if n < 4 else Reading("error"))
         for n, one in enumerate(things)
     ]
     (pair,) = rank_captioners({"a": first, "b": second}).pairs

@@ -82,7 +82,8 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
         captions = read_people(settings.captions, _ids(boxes, settings.images))
         mined_captions, model = _mine(captions.captions, progress)
         funnel: Counter[str] = Counter(
-            captions=len(captions.captions) + captions.others, of_images=len(captions.captions)
+            captions=len(captions.captions) + captions.of_other_images,
+            of_images=len(captions.captions),
         )
         classes = {name for image in boxes.images for name in {*image.boxes, *image.crowds}}
         boxed: list[BoxedPair] = []
