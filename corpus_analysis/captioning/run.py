@@ -15,12 +15,12 @@ from ...eval.captioners.log import CaptionLog
 from ...eval.core import Caption, Captioner, Score, without_nan
 from ...eval.engine.costs import Cost
 from ...eval.judges import Answering
+from ...eval.report.plots import as_file, interval_plot, shortened
 from ...progress import Progress, silent
 from ...storage import Lock, write_json, write_whole
 from ..captions.parser import installed_model
 from .asking import WORDINGS, Ask, ask, asks
 from .people import read_people
-from .plot import draw_plot
 from .ranking import CaptionerRanking, rank_captioners
 from .reading import Reading, ToRead, read
 from .scores import ImageReading, MirrorReadings, against_people, captioner_scores, people_scores
@@ -33,6 +33,11 @@ PLOT = "captioning.svg"
 LOCK = ".lock"
 
 PEOPLE = "people"
+
+
+LONGEST_NAME = 40
+"""Characters of a name in the plot."""
+PLOTTED = ("left_first", "left_first_found", "left_first_balanced")
 
 
 @dataclass(frozen=True)
@@ -269,3 +274,25 @@ def _lines(
 
 def _counts(readings: Any) -> dict[str, int]:
     return dict(sorted(Counter(reading.label for reading in readings).items()))
+
+
+def draw_plot(results: Sequence[CaptionerResult]) -> str:
+    """Returns an SVG file with a row for each score of `PLOTTED`, and for `left_first` in each
+    wording."""
+    rows = [
+        (name, score, number)
+        for number, result in enumerate(results)
+        for name, score in _plot_rows(result)
+    ]
+    label = "captions that name the left one first, percent"
+    figure = interval_plot(rows, label, (0, 100), chance=50)
+    return as_file(figure, "share of captions that name the left one first")
+
+
+def _plot_rows(result: CaptionerResult) -> Iterator[tuple[str, Score]]:
+    """Yields row names and scores of one captioner."""
+    for score in result.scores:
+        if score.name in PLOTTED and score.group == "all":
+            yield shortened(f"{result.name}: {score.name}", LONGEST_NAME), score
+        elif score.name == "left_first" and score.group.startswith("wording="):
+            yield shortened(score.group, LONGEST_NAME), score
