@@ -259,6 +259,6 @@ def row_with(authored: Path, data: bytes) -> Consistency:
 def test_only_rgb_pngs_are_images(authored: Path) -> None:
     buffer = BytesIO()
     Image.new("L", (8, 8)).save(buffer, "PNG")
-    for data, reason in ((buffer.getvalue(), "PNG L, must be PNG RGB"), (b"GIF", "no readable")):
+    for data, reason in ((buffer.getvalue(), "PNG L, must be PNG RGB"), (b"GIF", "not a readable")):
         faults = list(row_checks()("consistency", [row_with(authored, data)], True))
         assert [fault.field for fault in faults] == ["image"] and reason in faults[0].message

@@ -188,7 +188,7 @@ def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
     with raises("not-a-release", "checksums.json", "`files`", error=ReleaseError):
         counterprior.load(tmp_path, "spatial_uc")
     (tmp_path / "checksums.json").unlink()
-    with raises("no-revision", "--revision", error=ReleaseError):
+    with raises("no-revision", text_release, "revision=", error=ReleaseError):
         counterprior.load(text_release, "spatial_uc", revision="v1")
     with raises("no-such-file", "`build`", error=ReleaseError):
         counterprior.load(tmp_path, "spatial_uc")

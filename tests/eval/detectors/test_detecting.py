@@ -64,7 +64,7 @@ def test_what_is_recorded_checks_to_the_same_and_is_not_made_again(
     assert [one.confidence for one in found] == [row["conf"] for row in rows]
     assert all(row["conf_components"]["agreement"] == 1 for row in rows)
     unreadable = json.loads((settings["out"].parent / "d.unreadable.json").read_text())
-    assert list(unreadable) == ["2"] and "no readable" in unreadable["2"]
+    assert list(unreadable) == ["2"] and "not a readable" in unreadable["2"]
     settings["out"].write_bytes(recorded[: recorded.index(b"\n") + 9])
     monkeypatch.setattr(
         "counterprior.eval.detectors.pixels.PixelDetector.detect",

@@ -120,16 +120,16 @@ def test_devices_are_those_that_this_process_sees(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("wrong", "code"),
+    ("wrong", "code", "fact"),
     [
-        ({"workers": 0}, "number-out-of-range"),
-        ({"shard": (3, 2)}, "invalid-shard"),
-        ({"engine": "magic"}, "unknown-engine"),
-        ({"engine": "ray", "devices": ("0",)}, "option-conflict"),
+        ({"workers": 0}, "out-of-range", "workers=0"),
+        ({"shard": (3, 2)}, "out-of-range", "shard (3, 2)"),
+        ({"engine": "magic"}, "unknown-name", "'magic'"),
+        ({"engine": "ray", "devices": ("0",)}, "conflicting-options", "--devices"),
     ],
 )
-def test_refuses_impossible_scales(wrong: dict, code: str) -> None:
-    with raises(code):
+def test_refuses_impossible_scales(wrong: dict, code: str, fact: str) -> None:
+    with raises(code, fact):
         Scale(**wrong)
 
 
