@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, RunFailed
-from ..tables import read_yaml
+from ..parsing import read_yaml
 from .chat import ChatRequest, ImagePart, Usage
 from .spending import FREE, LEAST, Charge, SpendingLog
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ..errors import DataError
+from ..parsing import read_yaml
 from ..schema import Struct
-from ..tables import read_yaml
 
 E = TypeVar("E", bound=Struct)
 

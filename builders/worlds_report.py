@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from ..errors import DataError, UsageError
+from ..parsing import read_yaml
 from ..schema import Phrasing
-from ..tables import read_yaml
 from .bank import BankError, read_entries, reasons
 from .clip import clip_length
 from .counterfactual import CounterfactualScene, Law, read_laws

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..clips import ClipError, read_clip
+from ..clip_files import ClipError, read_clip
 from ..eval.publishing.card import card_problems
 from ..eval.publishing.publication import CONFIGS, PUBLICATION, Publication, read_publication
 from ..eval.publishing.restoring import recompute

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ..agents.budget import Spending
 from ..errors import UsageError
 from ..images import encode_png
+from ..parsing import write_rows
 from ..progress import Progress, silent
 from ..storage import write_whole
-from ..tables import write_rows
 from .clips.frames import USUAL
 from .core import ALL, Generator, Judge, Outcome, Question, Score, describe
 from .engine.costs import Cost

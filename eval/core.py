@@ -22,7 +22,7 @@ from .stats.intervals import NOTHING, Interval
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from ..clips import Clip
+    from ..clip_files import Clip
 
 ORIGINAL = "original"
 CONTROLS = ("mirror", "swap")

@@ -24,14 +24,14 @@ from counterprior.eval.suites import SUITES
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
 FOUNDATION = set(
-    "addresses clips cpus errors fetching images labels progress schema specs storage "
-    "tables".split()
+    "addresses clip_files cpus errors fetching human_labels images parsing progress schema specs "
+    "storage".split()
 )
 ROOT_MODULES = {"__init__", "__main__", "release", *FOUNDATION}
 
 MAY_IMPORT = {
     "addresses": set(),
-    "clips": {"errors", "images"},
+    "clip_files": {"errors", "images"},
     "cpus": set(),
     "errors": set(),
     "fetching": {"addresses"},
@@ -40,8 +40,8 @@ MAY_IMPORT = {
     "specs": {"errors"},
     "storage": {"errors"},
     "images": {"errors"},
-    "tables": {"errors", "storage"},
-    "labels": {"tables"},
+    "parsing": {"errors", "storage"},
+    "human_labels": {"parsing"},
     "release": {"schema", "errors"},
     "scenes": FOUNDATION,
     "agents": FOUNDATION,

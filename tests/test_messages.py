@@ -18,10 +18,10 @@ from counterprior.cards.versions import Version
 from counterprior.errors import CounterpriorError
 from counterprior.eval.generators import open_generator
 from counterprior.eval.studies.spec import parse_study
-from counterprior.labels import read_labels
+from counterprior.human_labels import read_labels
+from counterprior.parsing import read_rows
 from counterprior.specs import Spec
 from counterprior.storage import Lock, read_records
-from counterprior.tables import read_rows
 
 
 def written(file: Path, text: str) -> Path:

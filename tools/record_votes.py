@@ -12,7 +12,7 @@ from pathlib import Path
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.votes import read_votes
-from counterprior.tables import read_rows
+from counterprior.parsing import read_rows
 
 
 def record(merged: Path, bank: Path = DEFAULT_BANK) -> int:

@@ -22,9 +22,9 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ...eval.core import ORIGINAL, PROBES, Judge, Question
 from ...images import ImageError, open_image
+from ...parsing import write_rows
 from ...progress import Progress
 from ...storage import whole_folder, write_whole
-from ...tables import write_rows
 from ..captions.ontology import FOLDER, OntologyError
 from ..errors import CorpusError
 from ..images.retrieve import ImageSource, image_path

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
-from ...tables import read_rows
+from ...parsing import read_rows
 
 KEYS = ("image", "file_name", "image_id")
 """Columns that may name the image of a row, in order of preference."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...parsing import read_yaml
 from ...schema import Struct
-from ...tables import read_yaml
 
 FOLDER = Path(__file__).parents[1] / "bank"
 """The bank that ships with the package."""

@@ -22,8 +22,8 @@ import numpy as np
 from ...eval.stats.clusters import cluster_interval
 from ...eval.stats.estimate import Estimate
 from ...eval.stats.intervals import Interval
+from ...parsing import parse, read_json, read_rows
 from ...schema import Struct
-from ...tables import parse, read_json, read_rows
 from ..captions.extract import CaptionMention, CaptionPair
 from ..captions.miner import Miner, MinerSettings
 from ..captions.prefilter import COORDINATORS, PUNCTUATION

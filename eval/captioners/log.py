@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import RunFailed
-from ...tables import parse_as
+from ...parsing import parse_as
 from ..core import OBSERVED, Caption, Captioner, CaptionRequest, describe, identity_digest
 from ..store.answers import AnswerLog, keep_identity
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
-from ...tables import MALFORMED
+from ...parsing import MALFORMED
 from ..geometry.boxes import Box
 
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
+from ...parsing import RowError, parse, read_json, read_rows
 from ...specs import Options, Spec
-from ...tables import RowError, parse, read_json, read_rows
 from ..geometry.boxes import Box
 from ..geometry.checker.recorded import Detectors, Found
 from . import Detection, DetectorError, Mask, Request, ranked

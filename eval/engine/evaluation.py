@@ -21,10 +21,10 @@ from PIL import Image
 from ...agents.threads import in_threads
 from ...errors import DataError, UsageError
 from ...images import ImageError, encode_png, opened
+from ...parsing import write_rows
 from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
-from ...tables import write_rows
 from ..clips.frames import USUAL
 from ..clips.together import clip_verdicts
 from ..core import ORIGINAL, Case, CaseGenerator, Judge, Outcome, Verdict, probes_of

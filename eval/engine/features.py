@@ -12,8 +12,8 @@ import numpy as np
 
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
+from ...parsing import MALFORMED
 from ...progress import Progress, silent
-from ...tables import MALFORMED
 from ..core import describe, identity_digest
 from ..scorers.features import FeatureExtractor
 from ..stats.bootstrap import Array

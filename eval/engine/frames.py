@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from ...clips import chosen_frames
+from ...clip_files import chosen_frames
 from ...errors import UsageError
 from ...images import encode_png, open_image
 from ...storage import write_whole

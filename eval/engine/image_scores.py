@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...agents.budget import BudgetError
 from ...errors import DataError, RunFailed
 from ...images import ImageError
+from ...parsing import parse_as
 from ...progress import Progress, silent
-from ...tables import parse_as
 from ..checkpoints.placement import LoadError
 from ..clips.frames import USUAL, FrameChoice
 from ..core import Case, describe, identity_digest

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from PIL import Image
 
-from ...clips import Clip, ending_of, read_clip
+from ...clip_files import Clip, ending_of, read_clip
 from ...errors import DataError
 from ...images import ImageError, encode_png, open_image, opened
 from ...storage import write_whole

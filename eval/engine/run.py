@@ -31,8 +31,8 @@ from typing import Any
 
 from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError
+from ...parsing import Digest, Dollars, parse_as, write_rows
 from ...storage import PARTIAL, Lock, write_json
-from ...tables import Digest, Dollars, parse_as, write_rows
 from ..core import OBSERVED, Case, describe
 from ..roundtrips.routes import TRIP
 from ..store.answers import AnswerLog, answerer_folder

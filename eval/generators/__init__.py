@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from PIL.Image import Image
 
 from ...agents.chat import Permit, always
-from ...clips import Clip
+from ...clip_files import Clip
 from ...images import open_image
 from ..checkpoints.registry import Identity, Registry, RegistryEntry
 from ..core import Case, Generator, GeneratorError, ImageRequest

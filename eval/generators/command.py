@@ -24,7 +24,7 @@ from typing import IO, ClassVar, Literal
 
 from PIL.Image import Image
 
-from ...clips import Clip, open_made
+from ...clip_files import Clip, open_made
 from ...errors import UsageError
 from ...images import ImageError, plain_png
 from ...specs import Options, Seconds, Spec

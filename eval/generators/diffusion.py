@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image
 from pydantic import Field
 
-from ...clips import Clip, encode_mp4
+from ...clip_files import Clip, encode_mp4
 from ...errors import UsageError
 from ...specs import Options, Spec, Unit
 from ..checkpoints.pipelines import (

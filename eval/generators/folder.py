@@ -20,8 +20,8 @@ from pydantic import Field
 
 from ...errors import DataError, UsageError
 from ...images import open_image
+from ...parsing import read_rows
 from ...specs import Options, Spec
-from ...tables import read_rows
 from ..core import Case, ImageRequest
 from .image_folders.known import read_layout
 from .image_folders.listing import ENDINGS, FoundImage, LayoutSource

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ...agents.backends.http import DECLINED, read_body
 from ...agents.chat import BackendError, Completion, Permit, always
 from ...agents.retry import UnreadableError
-from ...clips import Clip, ClipError, read_clip
+from ...clip_files import Clip, ClipError, read_clip
 from ...images import plain_png
 from ...specs import Options, Seconds, Spec
 from ..core import GeneratorError, ImageRequest

@@ -7,7 +7,7 @@ from PIL.Image import Image
 from ...agents.budget import Budget
 from ...agents.chat import BackendError
 from ...agents.spending import Charge
-from ...clips import Clip
+from ...clip_files import Clip
 from ..core import GeneratorError, ImageRequest
 from . import USD, PaidByImage
 

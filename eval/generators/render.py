@@ -19,7 +19,7 @@ import numpy as np
 from PIL.Image import Image, fromarray
 from pydantic import AfterValidator, Field, PositiveInt
 
-from ...clips import Clip, encode_webp
+from ...clip_files import Clip, encode_webp
 from ...errors import UsageError
 from ...scenes.animation import animate
 from ...scenes.biases import preference

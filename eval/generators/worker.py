@@ -26,7 +26,7 @@ from typing import Any
 
 from PIL.Image import Image
 
-from ...clips import Clip, open_made
+from ...clip_files import Clip, open_made
 from ...images import ImageError
 from ..checkpoints.placement import LoadError
 from ..core import GeneratorError

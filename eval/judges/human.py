@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import ClassVar
 
-from ...labels import Label, read_labels, single_labels
+from ...human_labels import Label, read_labels, single_labels
+from ...parsing import RowError
 from ...specs import Options, Spec
-from ...tables import RowError
 from ..core import FAILURES, ORIGINAL, Question, Verdict
 from . import CallPlan, OneByOne
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 from PIL.Image import Image
 
-from ...clips import Clip
+from ...clip_files import Clip
 from ...errors import UsageError
 from ...specs import Spec
 from ..checkpoints.registry import PYTHON, Registry

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...tables import parse_as
+from ...parsing import parse_as
 from ..store.answers import AnswerLog
 
 FOLDER = "candidates"

@@ -28,7 +28,7 @@ from typing import (
 from PIL.Image import Image
 from pydantic import Field, PositiveInt
 
-from ...clips import Clip
+from ...clip_files import Clip
 from ...errors import UsageError
 from ...specs import Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest

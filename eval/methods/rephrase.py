@@ -22,7 +22,7 @@ from ...agents.backends import BACKENDS
 from ...agents.caller import Caller
 from ...agents.chat import ChatBackend, ChatRequest
 from ...agents.ledger import spec_hash
-from ...clips import Clip
+from ...clip_files import Clip
 from ...errors import UsageError
 from ...specs import Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Protocol, runtime_checkable
 from PIL.Image import Image
 from pydantic import BeforeValidator
 
-from ...clips import Clip
+from ...clip_files import Clip
 from ...errors import UsageError
 from ...specs import Options, Spec, TextForm
 from ..core import Generator, ImageRequest

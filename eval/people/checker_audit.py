@@ -15,9 +15,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from ...errors import UsageError
-from ...labels import check_labels, read_labels
+from ...human_labels import check_labels, read_labels
+from ...parsing import RowError, parse, read_rows, write_rows
 from ...storage import write_json
-from ...tables import RowError, parse, read_rows, write_rows
 from ..judges.checker.analyze import analyze
 from .sampling import Stratum, stratified
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError, UsageError
-from ...labels import read_labels
+from ...human_labels import read_labels
+from ...parsing import RowError
 from ...storage import write_json
-from ...tables import RowError
 from ..geometry.boxes import Size
 from ..geometry.checker.decide import check
 from ..geometry.checker.recorded import CheckerSample, read_samples

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
-from ...labels import (
+from ...human_labels import (
     Label,
     LabeledImage,
     check_labels,
@@ -18,8 +18,8 @@ from ...labels import (
     most_common,
     read_labels,
 )
+from ...parsing import RowError, write_rows
 from ...storage import read_records
-from ...tables import RowError, write_rows
 from ..judges.checker.analyze import ANSWERS, among_annotators, number
 from ..stats.agreement import LabelScale, krippendorff_alpha
 from .forms import ReviewForm, open_form

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from ...errors import UsageError
-from ...tables import RowError, read_rows, read_yaml
+from ...parsing import RowError, read_rows, read_yaml
 
 
 class ReviewField(BaseModel, frozen=True):

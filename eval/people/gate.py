@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ...labels import check_labels, labels_of_images, read_labels, single_labels
+from ...human_labels import check_labels, labels_of_images, read_labels, single_labels
 from ..core import Outcome, without_nan
 from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError

@@ -24,8 +24,8 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from ...errors import DataError, UsageError
+from ...parsing import RowError, parse_as, read_json, write_rows
 from ...storage import read_records, write_json, write_whole
-from ...tables import RowError, parse_as, read_json, write_rows
 from ..engine.run import Run
 from ..results.judge_card import labels_of
 from .forms import ReviewForm, ReviewTask, open_form, shuffled

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from ...clips import DEMUXERS, clip_frames, encode_mp4, ending_of, read_clip
+from ...clip_files import DEMUXERS, clip_frames, encode_mp4, ending_of, read_clip
 from ...images import open_image, opened, plain_png
 from ...storage import write_whole
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError, UsageError
-from ...tables import RowError
+from ...parsing import RowError
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.comparison import holm, mcnemar

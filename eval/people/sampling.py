@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import DataError, UsageError
+from ...parsing import MALFORMED
 from ...storage import write_json
-from ...tables import MALFORMED
 from ..core import ORIGINAL, Case
 from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation

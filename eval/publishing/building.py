@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...clips import clip_frames, encode_mp4, ending_of
+from ...clip_files import clip_frames, encode_mp4, ending_of
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image, pixels_digest
 from ...progress import Progress, silent

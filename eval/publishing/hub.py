@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from PIL.Image import Image
 
-from ...clips import Clip, ClipError, read_clip
+from ...clip_files import Clip, ClipError, read_clip
 from ...errors import DataError, UsageError
 from ...images import ImageError, open_image
 from ...specs import Options, Spec

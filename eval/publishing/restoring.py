@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ...errors import CounterpriorError
+from ...parsing import parse_as, write_rows
 from ...release import Problem
-from ...tables import parse_as, write_rows
 from ..core import Case, Verdict
 from ..engine.run import TEXTS, CaseResult, Run, RunHeader
 from ..results.judge_check import JudgeCheck, write_checks

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from PIL import Image, ImageDraw
 
 from ...images import ImageError, open_image
+from ...parsing import write_rows
 from ...progress import Progress, silent
 from ...storage import write_json, write_whole
-from ...tables import write_rows
 from ..geometry.checker.decide import REASONS, CheckedImage
 from ..judges.checker.run import read_manifest
 from ..results.checked import CheckedMethod, CheckReport, as_csv

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from ...clips import ClipError, clip_frames, ending_of
+from ...clip_files import ClipError, clip_frames, ending_of
 from ...images import open_image
 from ...storage import write_whole
 from ..results.contents import RunContents

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...labels import Label, check_labels, of_one_run, read_labels
-from ...tables import RowError, read_rows
+from ...human_labels import Label, check_labels, of_one_run, read_labels
+from ...parsing import RowError, read_rows
 from ..stats.agreement import reliability
 from ..stats.correlation import Kind, correlation
 from ..stats.intervals import LEVEL, NOTHING, Interval, wilson

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import UsageError
-from ...labels import read_labels
-from ...tables import RowError
+from ...human_labels import read_labels
+from ...parsing import RowError
 from ..geometry.boxes import RELATIONS, Size
 from ..geometry.checker.decide import REASONS, CheckedImage
 from ..geometry.checker.rules import CheckerRules

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
-from ...tables import MALFORMED
+from ...parsing import MALFORMED
 from ..core import ORIGINAL, Outcome, Score, Verdict
 from ..stats.correction import ppi, rogan_gladen
 from ..suites.base import Measure, Suite

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...parsing import parse_as, read_json
 from ...schema import GoldRow
 from ...storage import write_whole
-from ...tables import parse_as, read_json
 from ..core import FAILURES, INVALID, Outcome
 from ..suites.gold import TRUE_LABELS, GoldSuite
 from .judge_card import GoldLabels

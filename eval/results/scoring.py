@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ...labels import check_labels, labels_of_images, read_labels, single_labels
+from ...human_labels import check_labels, labels_of_images, read_labels, single_labels
 from ...storage import write_whole
 from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from ...parsing import write_rows
 from ...progress import Progress, silent
 from ...scenes.drawing import draw_scene
 from ...scenes.scene import Scene
 from ...storage import write_whole
-from ...tables import write_rows
 from ..clips.frames import FrameChoice
 from ..clips.together import majority
 from ..core import Case, Generator, Judge, Question, Score, Verdict

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from ...errors import DataError
+from ...parsing import parse_as, read_json
 from ...storage import (
     LineReader,
     RecordError,
@@ -27,7 +28,6 @@ from ...storage import (
     read_places,
     write_json,
 )
-from ...tables import parse_as, read_json
 from ..core import identity_digest
 from .places import At, PlaceIndex
 from .shards import RunShard, shard_log, shard_logs

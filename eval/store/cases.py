@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, overload
 
 from ...errors import DataError
+from ...parsing import parse_as
 from ...storage import LineReader, collector_paused, read_places
-from ...tables import parse_as
 from ..core import Case
 from .shards import RunShard, owns_row
 

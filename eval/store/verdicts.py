@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import RunFailed
-from ...tables import Digest, parse_as
+from ...parsing import Digest, parse_as
 from ..clips.frames import USUAL
 from ..core import Judge, Question, Verdict, describe, identity_digest
 from .answers import AnswerLog, keep_identity, read_identity

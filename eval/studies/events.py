@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ...tables import parse_as
+from ...parsing import parse_as
 from ..engine.run import Run
 from ..store.answers import AnswerLog
 from ..store.shards import RunShard, shard_name

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from ...errors import RunFailed, UsageError
+from ...parsing import RowError
 from ...progress import Progress
 from ...specs import without_password
 from ...storage import Lock, write_json, write_whole
-from ...tables import RowError
 from ..core import FAILURES, Generator, Judge, Verdict
 from ..engine.costs import Cost, capped, count_images
 from ..engine.data import Rows, read_rows

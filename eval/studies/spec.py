@@ -18,8 +18,8 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from ...errors import DataError, UsageError
+from ...parsing import fault_code
 from ...specs import Spec
-from ...tables import fault_code
 from ..captioners import CAPTIONERS
 from ..clips.frames import USUAL, FrameChoice
 from ..generators import GENERATORS

@@ -22,9 +22,9 @@ from counterprior.cards.verify import VerifySettings, verify_release
 from counterprior.cli.console import failing
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.judges.checker.run import run_check
+from counterprior.parsing import read_rows, read_yaml
 from counterprior.release import CHECKSUMS, ReleaseError, iter_records, read_checksums, verify
 from counterprior.storage import RecordLog, read_records
-from counterprior.tables import read_rows, read_yaml
 
 # --- the operating system ----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from counterprior.eval.people.serve import Audit, AuditServer
-from counterprior.tables import write_rows
+from counterprior.parsing import write_rows
 
 SCRIPT = b'<svg xmlns="http://www.w3.org/2000/svg"><script>fetch("/state")</script></svg>'
 

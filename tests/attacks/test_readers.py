@@ -25,11 +25,11 @@ from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.run import Run
 from counterprior.eval.generators.folder import read_manifest
 from counterprior.eval.judges.checker.run import PUBLISHED_SIZE, read_samples
+from counterprior.human_labels import read_labels
 from counterprior.images import open_image
-from counterprior.labels import read_labels
+from counterprior.parsing import read_yaml
 from counterprior.release import read_checksums
 from counterprior.schema import Entity
-from counterprior.tables import read_yaml
 
 
 def parquet() -> bytes:

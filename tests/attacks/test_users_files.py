@@ -25,7 +25,7 @@ from published import CC, publish, published_run
 from counterprior.agents.budget import PriceTable
 from counterprior.agents.spending import Charge, SpendingLog
 from counterprior.cards.manifest import read_manifest
-from counterprior.clips import read_clip
+from counterprior.clip_files import read_clip
 from counterprior.corpus_analysis.captioning.people import read_people
 from counterprior.eval.captioners import as_captioner
 from counterprior.eval.captioners.log import CaptionLog

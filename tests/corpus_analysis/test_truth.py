@@ -25,7 +25,7 @@ from counterprior.corpus_analysis.mining.accuracy import (
     read_gold,
 )
 from counterprior.corpus_analysis.sources.columns import SourceError
-from counterprior.tables import RowError
+from counterprior.parsing import RowError
 
 CAPTIONS = (
     "a cat and a dog",  # found, as stated

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import DataError, UsageError
-from ....tables import read_json, read_rows
+from ....parsing import read_json, read_rows
 from .listing import ENDINGS, FoundImage, LayoutSource, Listed
 
 PROMPTS = ("prompt", "Prompt", "text", "caption", "prompt_en", "prompt_cn")

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ....parsing import RowError, parse, read_rows
 from ....specs import Share
-from ....tables import RowError, parse, read_rows
 from ..boxes import Box, Relation, Size
 
 TOLERANCE = 0.02

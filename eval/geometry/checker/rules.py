@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from ....parsing import RowError, parse, read_yaml
 from ....schema import Struct
 from ....specs import Share
-from ....tables import RowError, parse, read_yaml
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 

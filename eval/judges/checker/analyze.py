@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....labels import Label, by_annotator, check_labels, consensus, of_one_run
+from ....human_labels import Label, by_annotator, check_labels, consensus, of_one_run
 from ...stats.abstention import risk_coverage
 from ...stats.agreement import (
     cohen_kappa,

@@ -21,11 +21,11 @@ from PIL.Image import Image, Resampling
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ....errors import UsageError
+from ....human_labels import read_labels
 from ....images import ImageError, open_image
-from ....labels import read_labels
+from ....parsing import RowError, parse, read_rows, write_rows
 from ....progress import Progress, silent
 from ....storage import RecordLog, read_records, write_json, write_whole
-from ....tables import RowError, parse, read_rows, write_rows
 from ...detectors import Detection, Detector, DetectorError, Request, open_detector
 from ...detectors.cache import Cached
 from ...detectors.rle import encode

@@ -14,8 +14,8 @@ from PIL import Image, ImageOps
 
 from ....errors import DataError, UsageError
 from ....images import ImageError, open_image
+from ....parsing import MALFORMED, write_rows
 from ....storage import read_records, whole_folder, write_whole
-from ....tables import MALFORMED, write_rows
 
 TABLE = "train/metadata.jsonl"
 MULTIPLE = 32

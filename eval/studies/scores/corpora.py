@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import DataError
-from ....tables import MALFORMED
+from ....parsing import MALFORMED
 from ...core import Score, describe
 from ...stats.intervals import Interval
 

@@ -8,7 +8,7 @@ from typing import Any
 import datasets
 import pytest
 
-from counterprior.clips import Clip, encode_mp4, encode_webp, read_clip
+from counterprior.clip_files import Clip, encode_mp4, encode_webp, read_clip
 from counterprior.errors import UsageError
 from counterprior.eval.api import write_prompts
 from counterprior.eval.core import ImageRequest

@@ -17,9 +17,9 @@ from counterprior.eval.judges.checker.run import (
     read_manifest,
 )
 from counterprior.images import encode_png
+from counterprior.parsing import RowError
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene
-from counterprior.tables import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

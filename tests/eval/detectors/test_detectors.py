@@ -41,10 +41,10 @@ from counterprior.eval.judges.checker.run import (
     perturbed,
     recorded_row,
 )
+from counterprior.parsing import RowError
 from counterprior.scenes.drawing import draw_scene
 from counterprior.scenes.scene import Figure, Scene
 from counterprior.specs import Spec
-from counterprior.tables import RowError
 
 Checkpoint = Callable[[str], Path]
 

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from refusals import raises
 
-from counterprior.clips import Clip
+from counterprior.clip_files import Clip
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.core import Case, GeneratorError, ImageRequest

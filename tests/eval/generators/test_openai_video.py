@@ -11,7 +11,7 @@ from PIL import Image
 from refusals import raises
 
 from counterprior.agents.chat import BackendError
-from counterprior.clips import Clip, clip_frames, encode_webp
+from counterprior.clip_files import Clip, clip_frames, encode_webp
 from counterprior.errors import UsageError
 from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.generators import REPORT, open_generator

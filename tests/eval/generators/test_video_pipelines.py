@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from counterprior.clips import Clip, clip_frames, read_clip
+from counterprior.clip_files import Clip, clip_frames, read_clip
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators import open_generator
 from counterprior.eval.generators.diffusion import DiffusersGenerator

@@ -20,7 +20,7 @@ from counterprior.eval.geometry.checker.recorded import CheckerSample, read_samp
 from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.geometry.checker.summary import all_of, best_of, pair_verdict, summarize
 from counterprior.eval.judges.checker.run import check_file, run_check
-from counterprior.tables import RowError
+from counterprior.parsing import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 RULES = CheckerRules()

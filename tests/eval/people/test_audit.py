@@ -29,8 +29,8 @@ from counterprior.eval.people.checker_settings import (
 )
 from counterprior.eval.people.clicks import merge
 from counterprior.eval.results.agree import human_scores
-from counterprior.labels import Label, read_labels
-from counterprior.tables import RowError
+from counterprior.human_labels import Label, read_labels
+from counterprior.parsing import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 VERDICTS = ("PASS", "FAIL", "UNDECIDABLE")

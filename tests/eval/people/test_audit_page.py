@@ -19,8 +19,8 @@ from refusals import raises
 from counterprior.eval.people.clicks import merge
 from counterprior.eval.people.forms import FORMS, read_tasks, shuffled
 from counterprior.eval.people.serve import Audit, AuditServer, RequestRefused
-from counterprior.labels import Label, read_labels, single_labels
-from counterprior.tables import RowError
+from counterprior.human_labels import Label, read_labels, single_labels
+from counterprior.parsing import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

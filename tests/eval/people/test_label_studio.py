@@ -20,7 +20,7 @@ from counterprior.eval.people.forms import FORMS
 from counterprior.eval.people.label_studio import export_tasks, import_labels, labeling_config
 from counterprior.eval.people.sampling import SAMPLE, LabelingSample, open_audit
 from counterprior.eval.results.judge_card import labels_of
-from counterprior.labels import read_labels
+from counterprior.human_labels import read_labels
 
 Task = dict[str, Any]
 

@@ -25,8 +25,8 @@ from counterprior.eval.people.ratings import analyze_ratings, signed_rank
 from counterprior.eval.people.sampling import SAMPLE, LabelingSample, draw_sample, open_audit
 from counterprior.eval.people.serve import AuditServer
 from counterprior.eval.stats.agreement import krippendorff_alpha
+from counterprior.parsing import RowError
 from counterprior.storage import RecordLog
-from counterprior.tables import RowError
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 ASKED = cases(40, clusters=20)

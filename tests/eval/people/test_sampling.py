@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from counterprior.clips import clip_frames, encode_mp4, read_clip
+from counterprior.clip_files import clip_frames, encode_mp4, read_clip
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
@@ -19,8 +19,8 @@ from counterprior.eval.people.page_media import media_for_page
 from counterprior.eval.people.sampling import CLIP_PREAMBLE, SAMPLE, LabelingSample, open_audit
 from counterprior.eval.people.serve import AuditServer
 from counterprior.eval.results.scoring import ScoreSettings, score_run, score_runs
+from counterprior.human_labels import read_labels
 from counterprior.images import ImageError
-from counterprior.labels import read_labels
 
 SUITE = "t2i_homogenization"
 

@@ -18,7 +18,7 @@ from counterprior.errors import UsageError
 from counterprior.eval.geometry.boxes import Size
 from counterprior.eval.report.checked import COLORS, chosen_images, overlay, write_check_report
 from counterprior.eval.results.checked import CheckInputs, as_csv, check_report
-from counterprior.tables import RowError
+from counterprior.parsing import RowError
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 PUBLISHED = {

@@ -12,8 +12,8 @@ from refusals import raises
 from scipy.stats import spearmanr
 
 from counterprior.eval.results.agree import agreement, human_scores, read_scores, run_agree
-from counterprior.labels import read_labels
-from counterprior.tables import RowError
+from counterprior.human_labels import read_labels
+from counterprior.parsing import RowError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -17,8 +17,8 @@ from counterprior.errors import DataError
 from counterprior.eval.store import places
 from counterprior.eval.store.answers import AnswerLog
 from counterprior.eval.store.shards import RunShard, owns_row
+from counterprior.parsing import parse_as
 from counterprior.storage import RecordError
-from counterprior.tables import parse_as
 
 shards = st.one_of(
     st.none(), st.integers(1, 3).flatmap(lambda n: st.tuples(st.integers(1, n), st.just(n)))

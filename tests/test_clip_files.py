@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from refusals import raises
 
-from counterprior.clips import (
+from counterprior.clip_files import (
     Clip,
     ClipError,
     chosen_frames,
@@ -78,7 +78,7 @@ def test_a_broken_file_is_a_named_failure(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         with raises(*reason, error=ClipError):
             read_clip(bad)
-    monkeypatch.setattr("counterprior.clips.MOST_FRAMES", 6)
+    monkeypatch.setattr("counterprior.clip_files.MOST_FRAMES", 6)
     with raises("image-too-large", "than 6", error=ClipError):
         read_clip(data)
 
@@ -115,7 +115,7 @@ def test_a_film_without_frames_or_without_its_end_is_named(tmp_path: Path) -> No
 ENCODES = """
 import hashlib, numpy as np
 from PIL import Image
-from counterprior.clips import encode_mp4
+from counterprior.clip_files import encode_mp4
 rng = np.random.default_rng(1)
 base = rng.normal(0, 1, (11, 11, 3))
 frames = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import raises
 
-from counterprior.labels import (
+from counterprior.human_labels import (
     Label,
     by_annotator,
     check_labels,
@@ -19,7 +19,7 @@ from counterprior.labels import (
     read_labels,
     single_labels,
 )
-from counterprior.tables import RowError
+from counterprior.parsing import RowError
 
 A, B = "a" * 64, "b" * 64
 

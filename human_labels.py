@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from .tables import RowError, parse, read_rows
+from .parsing import RowError, parse, read_rows
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
