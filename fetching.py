@@ -64,7 +64,7 @@ class DownloadSettings:
     """Longest Retry-After to wait for, in seconds; a longer one ends the attempts."""
     per_host: int = 2
     """Connections to one host at a time."""
-    rest_after: int | None = None
+    rest_after: int | None = 5
     """Transient failures of a host in a row after which it is left alone for `wait_s`, twice as
     long after each further one; None for never."""
     max_rest_s: float = 300.0

@@ -67,10 +67,10 @@ def cold(path: Path) -> float:
     """CPU seconds of a miner's first run in this process, loading not counted."""
     import pyarrow.parquet as pq
 
-    from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+    from counterprior.corpus_analysis.captions.miner import Miner
 
     captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
-    miner = Miner(MinerSettings())
+    miner = Miner()
     miner(captions.slice(0, 200))  # loads lookup tables; few words are known yet
     return cpu(lambda: miner(captions))
 
@@ -81,13 +81,13 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from counterprior.corpus_analysis.captions.gate import QualityGateSettings, gate
-    from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+    from counterprior.corpus_analysis.captions.gate import QualityGate
+    from counterprior.corpus_analysis.captions.miner import Miner
     from counterprior.corpus_analysis.captions.prefilter import LINK
     from counterprior.corpus_analysis.captions.text import hard_rows
 
     captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
-    miner = Miner(MinerSettings())
+    miner = Miner()
     miner(captions)
     first = apart(cold, path, repeats)
 
@@ -122,7 +122,7 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
         "again": least(lambda: miner(captions)),
         "prefilter": least(lambda: miner.candidates(many)) / 10,
         "prefilter_alone": least(lambda: miner.candidates(captions)),
-        "gate": least(lambda: gate(captions, QualityGateSettings())),
+        "gate": least(lambda: QualityGate().reasons(captions)),
         "decode": least(decode),
         "decode_and_one_pass": least(one_pass),
         "scan": least(scan),
@@ -131,9 +131,9 @@ def ours(path: Path, repeats: int) -> dict[str, float]:
 
 
 WORKER = """
-from counterprior.corpus_analysis.mining.mine_shard import ShardMiner, ShardSettings
+from counterprior.corpus_analysis.mining.mine_shard import MineSettings, ShardMiner
 from counterprior.corpus_analysis.sources.shards import SourceSettings
-ShardMiner(ShardSettings(SourceSettings((".",))))
+ShardMiner(MineSettings(SourceSettings((".",))))
 """
 SPACY = """
 import spacy

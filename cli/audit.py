@@ -218,12 +218,10 @@ def pairs(
 
     Example: `counterprior audit pairs laion.parquet cc3m.parquet coco.json`
     """
-    from ..corpus_analysis.captions.miner import MinerSettings
     from ..corpus_analysis.mining.accuracy import GOLD, Half, check_pairs
 
-    settings = MinerSettings(prefilter=not reference, fast=not reference)
     half: Half = "tuned" if tuned else "held-out"
-    report = check_pairs(captions, half, gold or GOLD, settings, draw=draw)
+    report = check_pairs(captions, half, gold or GOLD, reference=reference, draw=draw)
     print_truth(report, json)
 
 

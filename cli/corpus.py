@@ -50,14 +50,12 @@ def mine(
 
     Example: `counterprior mine laion.parquet --out mined/laion --stage layout --judge openai:MODEL`
     """
-    from ..corpus_analysis.captions.miner import MinerSettings
-    from ..corpus_analysis.images.fetch import FetchSettings
-    from ..corpus_analysis.mining.mine_shard import ShardSettings
-    from ..corpus_analysis.mining.mine_source import MineSettings
+    from ..corpus_analysis.mining.mine_shard import MineSettings
     from ..corpus_analysis.pipeline import CorpusSettings, run
     from ..corpus_analysis.sources.shards import SourceSettings
     from ..eval.store.shards import parse_shard
     from ..eval.workers.farm import Scale, as_engine
+    from ..fetching import DownloadSettings
 
     rows = SourceSettings(
         paths=tuple(source),
@@ -70,19 +68,14 @@ def mine(
         sample=sample,
         seed=seed,
     )
-    shard_settings = ShardSettings(
-        rows, miner=MinerSettings(prefilter=not reference, fast=not reference)
-    )
     run_shard = parse_shard(shard) if shard else None
-    mined = MineSettings(
-        shard_settings, out, Scale(workers, shard=run_shard, engine=as_engine(engine))
-    )
-    fetch = FetchSettings(contact=contact, loopback=loopback)
     settings = CorpusSettings(
-        mined,
-        stage,
-        judge,
-        fetch=fetch,
+        MineSettings(rows, prefilter=not reference, fast=not reference),
+        out,
+        Scale(workers, shard=run_shard, engine=as_engine(engine)),
+        stage=stage,
+        judge=judge,
+        fetch=DownloadSettings(contact=contact, loopback=loopback),
         threads=threads,
         image_folder=images,
         retry_failed=retry_failed,

@@ -12,6 +12,8 @@ from ..eval.core import Judge
 from ..eval.engine.costs import Cost
 from ..eval.judges import Answering, open_judge
 from ..eval.store.shards import shard_log
+from ..eval.workers.farm import Scale
+from ..fetching import DownloadSettings
 from ..progress import Progress
 from ..storage import PARTIAL, Lock, write_json, write_whole
 from .alignment.dataset import FOLDER as DATASET
@@ -20,7 +22,6 @@ from .alignment.layout_judge import PairToJudge, open_log, verify
 from .alignment.page import render_page
 from .alignment.rates import Alignment, JudgedPair, align
 from .errors import CorpusError
-from .images.fetch import FetchSettings
 from .images.local import LocalImages
 from .images.retrieve import (
     FAILURES_WARN,
@@ -29,7 +30,8 @@ from .images.retrieve import (
     duplicates,
     retrieve,
 )
-from .mining.mine_source import PAIRS, Funnel, MineSettings, mine_pairs
+from .mining.mine_shard import MineSettings
+from .mining.mine_source import PAIRS, Funnel, mine_pairs
 
 STAGES = ("pairs", "images", "layout", "all")
 """Last stage of a run; `all` means `layout`."""
@@ -57,12 +59,17 @@ class CorpusSettings:
 
     mine: MineSettings
     """Captions to pairs."""
+    out: Path
+    """Folder of the run; use one per source."""
+    scale: Scale = field(default_factory=Scale)
+    """Workers that share the run, and this process's share of it, None for everything not yet
+    done; changes no row."""
     stage: str = "pairs"
     """One of `STAGES`."""
     judge: str = ""
     """Judge spec; required for the stage `layout`."""
-    fetch: FetchSettings = field(default_factory=FetchSettings)
-    """Limits on fetching and storing images."""
+    fetch: DownloadSettings = field(default_factory=DownloadSettings)
+    """Limits on fetching images."""
     threads: int = 32
     """Downloads at the same time."""
     image_folder: Path | None = None
@@ -104,8 +111,8 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
         raise UsageError(
             "--stage layout needs a judge, e.g. --judge boxes:instances.json", code="missing-option"
         )
-    out = settings.mine.out
-    if settings.mine.scale.shard is not None:
+    out = settings.out
+    if settings.scale.shard is not None:
         return _run_part(settings, progress)
     with Lock(out / LOCK, str(out)):
         plan = Cost(settings.concurrency, settings.max_usd).plan(out)
@@ -114,7 +121,7 @@ def run(settings: CorpusSettings, progress: Progress) -> Finished:
             judge.check()
         for leftover in [*out.glob(f"*{PARTIAL}"), *out.glob(f"{DATASET}/*/*{PARTIAL}")]:
             leftover.unlink()  # of a run that was killed while writing
-        funnel = mine_pairs(settings.mine, progress)
+        funnel = mine_pairs(settings.mine, settings.out, settings.scale, progress)
         write_json(out / FUNNEL, asdict(funnel))
         if settings.stage == "pairs":
             return Finished(funnel, None, None, ())
@@ -135,18 +142,20 @@ def _run_part(settings: CorpusSettings, progress: Progress) -> Finished:
             "--shard mines pairs; to continue, run without it after all shards",
             code="conflicting-options",
         )
-    out = settings.mine.out
-    log = out / shard_log(LOCK, settings.mine.scale.shard)
+    out = settings.out
+    log = out / shard_log(LOCK, settings.scale.shard)
     with Lock(out / LOCK, str(out), shared=True), Lock(log, f"{out}, this shard"):
-        return Finished(mine_pairs(settings.mine, progress), None, None, ())
+        return Finished(
+            mine_pairs(settings.mine, settings.out, settings.scale, progress), None, None, ()
+        )
 
 
 def _retrieve(
     settings: CorpusSettings, pairs: Iterable[dict[str, Any]], progress: Progress
 ) -> tuple[Retrieved, tuple[str, ...]]:
     """Fetches the images of all pairs; returns them with warnings about the downloads."""
-    folder = settings.mine.out / IMAGES
-    source = settings.mine.shard.source
+    folder = settings.out / IMAGES
+    source = settings.mine.source
     sources = (ImageSource.of(pair) for pair in pairs)
     retrieved = retrieve(
         (image for image in sources if image),
@@ -154,7 +163,7 @@ def _retrieve(
         settings.fetch,
         settings.threads,
         progress,
-        local=LocalImages(source, settings.image_folder, settings.fetch),
+        local=LocalImages(source, settings.image_folder, settings.fetch.max_bytes),
         retry_failed=settings.retry_failed,
     )
     failed = retrieved.failed_share()

@@ -59,13 +59,13 @@ def strata(captions: list[str]) -> dict[str, list[str]]:
     import pyarrow as pa
 
     from counterprior.corpus_analysis.captions.attachment import NOUNS
-    from counterprior.corpus_analysis.captions.gate import QualityGateSettings, gate
-    from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+    from counterprior.corpus_analysis.captions.gate import QualityGate
+    from counterprior.corpus_analysis.captions.miner import Miner
     from counterprior.corpus_analysis.captions.text import normalize
 
-    reasons = gate(pa.array(captions), QualityGateSettings()).to_pylist()
+    reasons = QualityGate().reasons(pa.array(captions)).to_pylist()
     passed = [c for c, reason in zip(captions, reasons, strict=True) if reason is None]
-    miner = Miner(MinerSettings())
+    miner = Miner()
     docs = miner.parser.nlp.pipe(map(normalize, passed), batch_size=1000)
     found: dict[str, list[str]] = defaultdict(list)
     for caption, mined, doc in zip(passed, miner(pa.array(passed)), docs, strict=True):

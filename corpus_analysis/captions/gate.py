@@ -46,9 +46,15 @@ def _words(words: list[str]) -> str:
     return rf"(?i)(?:^|[^\pL])(?:{'|'.join(words)})(?:$|[^\pL])"
 
 
+_SUSPECT = "(?i)" + "|".join(
+    [f"(?:{p})" for p in PATTERNS.values()]
+    + [rf"(?:(?:^|[^\pL])(?:{'|'.join(FOREIGN)})(?:$|[^\pL]))", _NON_LATIN]
+)
+
+
 @dataclass(frozen=True)
-class QualityGateSettings:
-    """Thresholds of the quality gate."""
+class QualityGate:
+    """The rules with their thresholds."""
 
     min_words: int = 3
     """Fewest space-separated words; a pair needs three."""
@@ -61,48 +67,41 @@ class QualityGateSettings:
     min_foreign: int = 2
     """Foreign function words that make a caption foreign if English ones are fewer."""
 
+    def reasons(self, captions: pa.StringArray) -> pa.DictionaryArray:
+        """Returns the reason to drop each caption, null if it passes; same length as the input."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-_SUSPECT = "(?i)" + "|".join(
-    [f"(?:{p})" for p in PATTERNS.values()]
-    + [rf"(?:(?:^|[^\pL])(?:{'|'.join(FOREIGN)})(?:$|[^\pL]))", _NON_LATIN]
-)
+        reasons = np.full(len(captions), -1, np.int8)
 
+        def drop(reason: str, rows: np.ndarray) -> None:
+            free = rows[reasons[rows] < 0]
+            reasons[free] = REASONS.index(reason)
 
-def gate(captions: pa.StringArray, settings: QualityGateSettings) -> pa.DictionaryArray:
-    """The reason to drop each caption, null if it passes; same length as the input."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
+        def where(mask: pa.BooleanArray) -> np.ndarray:
+            rows: np.ndarray = pc.indices_nonzero(pc.fill_null(mask, False)).to_numpy()
+            return rows
 
-    reasons = np.full(len(captions), -1, np.int8)
-
-    def drop(reason: str, rows: np.ndarray) -> None:
-        free = rows[reasons[rows] < 0]
-        reasons[free] = REASONS.index(reason)
-
-    def where(mask: pa.BooleanArray) -> np.ndarray:
-        rows: np.ndarray = pc.indices_nonzero(pc.fill_null(mask, False)).to_numpy()
-        return rows
-
-    filled = pc.fill_null(captions, "")
-    # Spaces plus one takes a sixth of the time of counting words.
-    words = pc.add(pc.count_substring(filled, " "), 1)
-    drop("empty", where(pc.match_substring_regex(filled, r"^\s*$")))
-    suspects = where(pc.match_substring_regex(filled, _SUSPECT))
-    texts = filled.take(pa.array(suspects))
-    for reason, pattern in PATTERNS.items():
-        drop(reason, suspects[where(pc.match_substring_regex(texts, f"(?i){pattern}"))])
-    separators = pc.count_substring_regex(filled, _SEPARATOR)
-    drop("keyword_list", where(pc.greater(separators, settings.max_separators)))
-    letters = pc.count_substring_regex(texts, _NON_LATIN)
-    drop("script", suspects[where(pc.greater(letters, settings.max_non_latin))])
-    foreign = pc.count_substring_regex(texts, _words(FOREIGN))
-    english = pc.count_substring_regex(texts, _words(ENGLISH))
-    outweighed = pc.and_(
-        pc.greater_equal(foreign, settings.min_foreign), pc.greater(foreign, english)
-    )
-    drop("language", suspects[where(outweighed)])
-    drop("too_short", where(pc.less(words, settings.min_words)))
-    drop("too_long", where(pc.greater(words, settings.max_words)))
-    codes = pa.array(reasons, mask=reasons < 0)
-    return pa.DictionaryArray.from_arrays(codes, pa.array(REASONS))
+        filled = pc.fill_null(captions, "")
+        # Spaces plus one takes a sixth of the time of counting words.
+        words = pc.add(pc.count_substring(filled, " "), 1)
+        drop("empty", where(pc.match_substring_regex(filled, r"^\s*$")))
+        suspects = where(pc.match_substring_regex(filled, _SUSPECT))
+        texts = filled.take(pa.array(suspects))
+        for reason, pattern in PATTERNS.items():
+            drop(reason, suspects[where(pc.match_substring_regex(texts, f"(?i){pattern}"))])
+        separators = pc.count_substring_regex(filled, _SEPARATOR)
+        drop("keyword_list", where(pc.greater(separators, self.max_separators)))
+        letters = pc.count_substring_regex(texts, _NON_LATIN)
+        drop("script", suspects[where(pc.greater(letters, self.max_non_latin))])
+        foreign = pc.count_substring_regex(texts, _words(FOREIGN))
+        english = pc.count_substring_regex(texts, _words(ENGLISH))
+        outweighed = pc.and_(
+            pc.greater_equal(foreign, self.min_foreign), pc.greater(foreign, english)
+        )
+        drop("language", suspects[where(outweighed)])
+        drop("too_short", where(pc.less(words, self.min_words)))
+        drop("too_long", where(pc.greater(words, self.max_words)))
+        codes = pa.array(reasons, mask=reasons < 0)
+        return pa.DictionaryArray.from_arrays(codes, pa.array(REASONS))

@@ -41,16 +41,6 @@ class Mined:
     """Why the caption could not be parsed; empty if it was."""
 
 
-@dataclass(frozen=True)
-class MinerSettings:
-    """Options of a miner; none changes a pair."""
-
-    prefilter: bool = True
-    """Skip the parser for captions that can't hold a pair."""
-    fast: bool = True
-    """Use the fast tok2vec."""
-
-
 @dataclass
 class Counts:
     """Totals of a miner so far."""
@@ -68,12 +58,17 @@ class Counts:
 class Miner:
     """Captions to pairs. Loading takes seconds: make one per process."""
 
-    def __init__(self, settings: MinerSettings, ontology: Ontology | None = None) -> None:
-        """Raises ModelMissing if spaCy or its model is not installed."""
-        self.settings = settings
+    def __init__(
+        self, *, prefilter: bool = True, fast: bool = True, ontology: Ontology | None = None
+    ) -> None:
+        """Loads the parser; neither `prefilter` nor `fast` changes a pair.
+
+        prefilter: skip the parser for captions that can't hold a pair. fast: use the fast tok2vec.
+        Raises ModelMissing if spaCy or its model is not installed.
+        """
         self.ontology = ontology or Ontology.read()
-        self.parser: Parser = load_parser(settings.fast)
-        self.prefilter = Prefilter(self.ontology)
+        self.parser: Parser = load_parser(fast)
+        self.prefilter = Prefilter(self.ontology) if prefilter else None
         self.extractor = Extractor(self.ontology)
         self.counts = Counts()
 
@@ -96,7 +91,7 @@ class Miner:
         """Index and normalized text of the rows to parse."""
         import pyarrow.compute as pc
 
-        if not self.settings.prefilter:
+        if self.prefilter is None:
             texts = [(i, normalize(c)) for i, c in enumerate(captions.to_pylist()) if c]
             self.counts.candidates += len(texts)
             return texts

@@ -6,24 +6,13 @@ tools can read the table; `reason` says more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from ...addresses import Resolve, resolve
-from ...fetching import Downloader, DownloadSettings, FetchError
-from .pixels import BadImage, PixelLimits, Stored, sniff, store
+from ...fetching import Downloader, FetchError
+from .pixels import BadImage, Stored, sniff, store
 
 FetchStatus = Literal["success", "failed_to_download", "failed_to_resize"]
-
-
-@dataclass(frozen=True)
-class FetchSettings(DownloadSettings):
-    """Limits on fetching images and on the images that are stored."""
-
-    pixels: PixelLimits = field(default_factory=PixelLimits)
-    """Limits on the images that are stored."""
-    rest_after: int | None = 5
-    """As in `DownloadSettings`."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +38,6 @@ class Fetched:
 class Fetcher(Downloader):
     """Fetches images; one instance serves many threads."""
 
-    settings: FetchSettings
-
-    def __init__(self, settings: FetchSettings, resolve: Resolve = resolve) -> None:
-        super().__init__(settings, resolve)
-
     def fetch(self, url: str) -> Fetched:
         """Fetches the image at an address; the result gives the reason for a failure."""
         try:
@@ -72,7 +56,7 @@ class Fetcher(Downloader):
 
     def _keep(self, url: str, body: bytes, tries: int) -> Fetched:
         try:
-            image = store(body, self.settings.pixels)
+            image = store(body)
         except BadImage as bad:
             return Fetched(url, "failed_to_resize", bad.reason, str(bad), tries=tries)
         except Exception as error:  # a decoder's bug must not end a run of millions

@@ -11,8 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...fetching import DownloadSettings
 from ..sources.shards import SourceSettings, image_column, open_binary, source_names
-from .fetch import Fetched, FetchSettings
+from .fetch import Fetched
 from .pixels import BadImage, store
 
 if TYPE_CHECKING:
@@ -40,13 +41,15 @@ class LocalImages:
     """Reads images from the sources of a run; one instance serves many threads."""
 
     def __init__(
-        self, sources: SourceSettings, folder: Path | None, settings: FetchSettings
+        self,
+        sources: SourceSettings,
+        folder: Path | None,
+        max_bytes: int = DownloadSettings.max_bytes,
     ) -> None:
-        """folder: of the named files, None for beside the source. settings: limits on images."""
+        """folder: of the named files, None for beside the source. max_bytes: largest file."""
         self._settings = sources
         self._folder = folder
-        self._pixels = settings.pixels
-        self._max_bytes = settings.max_bytes
+        self._max_bytes = max_bytes
         self._groups: OrderedDict[tuple[str, int], pa.ChunkedArray] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -63,7 +66,7 @@ class LocalImages:
         except Exception as error:  # a broken file must not end a run of millions
             return Fetched(place, "failed_to_download", "unreadable", f"{error}")
         try:
-            return Fetched(place, "success", "ok", image=store(data, self._pixels))
+            return Fetched(place, "success", "ok", image=store(data))
         except BadImage as bad:
             return Fetched(place, "failed_to_resize", bad.reason, str(bad))
         except Exception as error:  # a decoder's bug

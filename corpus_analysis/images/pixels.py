@@ -71,7 +71,7 @@ def sniff(data: bytes) -> str:
     raise BadImage("not_image", f"starts with {data[:8]!r}")
 
 
-def store(data: bytes, limits: PixelLimits) -> Stored:
+def store(data: bytes, limits: PixelLimits = PixelLimits()) -> Stored:
     """Decodes untrusted bytes and prepares the image for storing.
 
     Raises BadImage with reason not_image, decode, too_many_pixels, too_many_scans,

@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ...fetching import DownloadSettings
 from ...progress import Progress
 from ...storage import PARTIAL, RecordLog, read_records, write_whole
-from .fetch import Fetched, Fetcher, FetchSettings
+from .fetch import Fetched, Fetcher
 from .local import LocalImages
 
 FETCHED = "fetched.jsonl"
@@ -91,7 +92,7 @@ def image_path(folder: Path, key: str) -> Path:
 def retrieve(
     sources: Iterable[ImageSource],
     folder: Path,
-    settings: FetchSettings,
+    settings: DownloadSettings,
     threads: int,
     progress: Progress,
     *,

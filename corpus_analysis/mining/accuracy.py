@@ -25,7 +25,7 @@ from ...eval.stats.intervals import Interval
 from ...parsing import parse, read_json, read_rows
 from ...schema import Struct
 from ..captions.extract import CaptionMention, CaptionPair
-from ..captions.miner import Miner, MinerSettings
+from ..captions.miner import Miner
 from ..captions.prefilter import COORDINATORS, PUNCTUATION
 from ..sources.columns import SourceError
 
@@ -201,13 +201,14 @@ def check_pairs(
     files: Sequence[Path],
     half: Half,
     gold: Path = GOLD,
-    settings: MinerSettings | None = None,
     *,
+    reference: bool = False,
     draw: int | None = None,
 ) -> TruthReport:
     """Mines the captions of one half that the files contain, and compares.
 
-    draw: number of the only draw to take, None for all of them. Raises SourceError if a file has no
+    reference: parse every caption by plain spaCy. draw: number of the only draw to take, None for
+    all of them. Raises SourceError if a file has no
     column `caption` or no caption that was read, DataError for an unreadable file, ModelMissing
     without spaCy.
     """
@@ -224,7 +225,7 @@ def check_pairs(
             "name the files of the sources that it was drawn from",
             code="different-rows",
         )
-    miner = Miner(settings or MinerSettings())
+    miner = Miner(prefilter=not reference, fast=not reference)
     mined = miner(pa.array(list(texts.values())))
     mined_pairs: list[_Judged] = []
     stated: list[_Judged] = []

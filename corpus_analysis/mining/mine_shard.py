@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ...eval.workers.farm import Numbered
 from ...release import sha256_file
 from ...storage import whole_file
-from ..captions.gate import QualityGateSettings, gate
-from ..captions.miner import Counts, Miner, MinerSettings
+from ..captions.gate import QualityGate
+from ..captions.miner import Counts, Miner
 from ..captions.ontology import Ontology
 from ..captions.parser import installed_model, without_optional_imports
 from ..sources.columns import SourceError
@@ -46,15 +46,17 @@ _ERRORS_KEPT = 20
 
 
 @dataclass(frozen=True)
-class ShardSettings:
-    """Everything that decides the pairs of a shard."""
+class MineSettings:
+    """Everything that decides the pairs of a source."""
 
     source: SourceSettings
     """Rows to read."""
-    gate: QualityGateSettings = field(default_factory=QualityGateSettings)
+    gate: QualityGate = field(default_factory=QualityGate)
     """Rules for captions to drop without parsing."""
-    miner: MinerSettings = field(default_factory=MinerSettings)
-    """Settings for parsing the others."""
+    prefilter: bool = True
+    """Whether captions that can't hold a pair are not parsed."""
+    fast: bool = True
+    """Whether the parser uses the fast tok2vec."""
 
     def identity(self) -> dict[str, Any]:
         """The versions and settings that must match for a finished shard to count as done.
@@ -70,7 +72,7 @@ class ShardSettings:
             "ontology": Ontology.read().digest(),
             "source": source,
             "gate": asdict(self.gate),
-            "miner": asdict(self.miner),
+            "miner": {"prefilter": self.prefilter, "fast": self.fast},
         }
 
 
@@ -85,7 +87,7 @@ class Job:
     """Digest of shard and settings."""
 
     @classmethod
-    def of(cls, shard: Shard, folder: Path, settings: ShardSettings) -> Job:
+    def of(cls, shard: Shard, folder: Path, settings: MineSettings) -> Job:
         identity = {"shard": {**asdict(shard), "path": shard.source}, **settings.identity()}
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         return cls(shard, str(folder / f"{shard.name}.parquet"), digest)
@@ -99,7 +101,7 @@ ShardEntry = dict[str, Any]
 class MineShards:
     """The task of workers that mine shards."""
 
-    settings: ShardSettings
+    settings: MineSettings
     bundle: int = 1
 
     def open(self) -> ShardMiner:
@@ -127,7 +129,7 @@ def entry_of(job: Job) -> ShardEntry:
 class ShardMiner:
     """The miner of one process; loading it takes seconds, so it serves many shards."""
 
-    def __init__(self, settings: ShardSettings) -> None:
+    def __init__(self, settings: MineSettings) -> None:
         """Raises ModelMissing if spaCy or its model is not installed."""
         self.settings = settings
         self.miner = self._load()
@@ -142,7 +144,7 @@ class ShardMiner:
 
     def _load(self) -> Miner:
         with without_optional_imports():
-            return Miner(self.settings.miner)
+            return Miner(prefilter=self.settings.prefilter, fast=self.settings.fast)
 
     def mine(self, job: Job) -> ShardEntry:
         """Mines one shard; an error becomes its entry and stops no other shard."""
@@ -176,7 +178,7 @@ class ShardMiner:
             piece = table.slice(start, ROWS_AT_ONCE).combine_chunks()
             texts = pa.concat_arrays(piece["caption"].chunks)
             at = time.process_time()
-            reasons = gate(texts, self.settings.gate)
+            reasons = self.settings.gate.reasons(texts)
             for count in pc.value_counts(reasons.drop_null()).to_pylist():
                 dropped[count["values"]] += count["counts"]
             passed = pc.indices_nonzero(pc.is_null(reasons))

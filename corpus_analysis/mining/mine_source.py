@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...eval.store.shards import owns_row, shard_log
@@ -17,7 +17,7 @@ from ..captions.gate import REASONS
 from ..captions.parser import installed_model, single_threaded
 from ..errors import CorpusError
 from ..sources.shards import list_shards
-from .mine_shard import UNLIKE, Job, MineShards, ShardEntry, ShardSettings
+from .mine_shard import UNLIKE, Job, MineSettings, MineShards, ShardEntry
 
 PAIRS = "pairs"
 """Folder of the pairs, one parquet file per shard."""
@@ -28,19 +28,6 @@ MANIFEST = shard_log(_LOG, None)
 
 class MineError(CorpusError):
     """A run that finished with failed or missing shards; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class MineSettings:
-    """A run of `counterprior mine`."""
-
-    shard: ShardSettings
-    """Everything that decides the rows."""
-    out: Path
-    """Folder of the run; use one per source."""
-    scale: Scale = field(default_factory=Scale)
-    """Workers that share the run, and this process's share of it, None for everything not yet
-    done; changes no row."""
 
 
 @dataclass(frozen=True)
@@ -101,25 +88,26 @@ class Funnel:
         )
 
 
-def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
+def mine_pairs(settings: MineSettings, out: Path, scale: Scale, progress: Progress) -> Funnel:
     """Mines every shard that isn't done, then counts; a second run resumes.
 
-    With `scale.shard`, mines every Nth shard and counts these. One process per folder, or per share
-    of the run: the caller holds the lock.
+    out: folder of the run, one per source. scale: workers that share the run; changes no row. With
+    `scale.shard`, mines every Nth shard and counts these. One process per folder, or per share of
+    the run: the caller holds the lock.
 
     Raises SourceError, OntologyError, ModelMissing and UsageError before any work, MineError if
     shards failed, and RunFailed if workers keep dying.
     """
     installed_model()  # before starting workers that would only fail without it
-    folder = settings.out / PAIRS
-    shard_of_run = settings.scale.shard
-    shards = enumerate(list_shards(settings.shard.source))
+    folder = out / PAIRS
+    shard_of_run = scale.shard
+    shards = enumerate(list_shards(settings.source))
     own_shards = (shard for number, shard in shards if owns_row(shard_of_run, number))
-    jobs = [Job.of(shard, folder, settings.shard) for shard in own_shards]
+    jobs = [Job.of(shard, folder, settings) for shard in own_shards]
     folder.mkdir(parents=True, exist_ok=True)
     if shard_of_run is None:  # otherwise files of other processes would be removed
         _sweep(folder, jobs)
-    done = _finished(settings.out, folder)
+    done = _finished(out, folder)
     # Large files first, so that no worker is left alone with one at the end.
     todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
     progress("shards", len(jobs) - len(todo), len(jobs))
@@ -131,16 +119,16 @@ def mine_pairs(settings: MineSettings, progress: Progress) -> Funnel:
     if todo:
         # A shard takes seconds: with one more on its way, it would wait while others are idle.
         mining = farm(
-            MineShards(settings.shard),
+            MineShards(settings),
             todo,
-            settings.scale,
+            scale,
             ahead=1,
             gpus=False,
             on_death=report_death,
         )
         with (
             _single_threaded_workers(),
-            RecordLog(settings.out / shard_log(_LOG, shard_of_run)) as log,
+            RecordLog(out / shard_log(_LOG, shard_of_run)) as log,
             closing(mining),
         ):
             for _, entry in mining:

@@ -157,7 +157,12 @@ def decode_image(encoded: Any) -> Image:
 
 
 FETCHING = DownloadSettings(
-    deadline_s=60, max_bytes=64_000_000, tries=3, agent="counterprior/1", opt_outs=False
+    deadline_s=60,
+    max_bytes=64_000_000,
+    tries=3,
+    rest_after=None,
+    agent="counterprior/1",
+    opt_outs=False,
 )
 """How the images are fetched that a server gives an address of."""
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from counterprior.addresses import is_public
-from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
+from counterprior.corpus_analysis.images.fetch import Fetcher
 from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, store
 from counterprior.corpus_analysis.sources.shards import (
     DAMAGED,
@@ -30,6 +30,7 @@ from counterprior.corpus_analysis.sources.shards import (
     list_shards,
     read_shard,
 )
+from counterprior.fetching import DownloadSettings
 
 # --- addresses ---------------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ def test_two_hundred_names_of_private_addresses_reach_nothing(
     found = attacks()
     assert len(found) >= 200
     names = {f"host-{number}.test": address for number, address in enumerate(found)}
-    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: [names[host]])
+    fetcher = Fetcher(DownloadSettings(tries=1), resolve=lambda host, port: [names[host]])
     reasons = {name: fetcher.fetch(f"http://{name}/a.png").reason for name in names}
     through = [names[name] for name, reason in reasons.items() if reason != "refused_address"]
     assert not through and not connected
@@ -99,7 +100,7 @@ def test_two_hundred_names_of_private_addresses_reach_nothing(
         assert fetcher.fetch(f"http://{host}/a.png").status == "failed_to_download"
     assert not connected
     # One private address among public ones is enough to refuse.
-    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda *_: ["93.184.216.34", "10.0.0.1"])
+    fetcher = Fetcher(DownloadSettings(tries=1), resolve=lambda *_: ["93.184.216.34", "10.0.0.1"])
     assert fetcher.fetch("http://mixed.test/a.png").reason == "refused_address"
 
 
@@ -147,7 +148,7 @@ AWKWARD += [
 
 @pytest.mark.parametrize("url", AWKWARD)
 def test_one_address_is_one_failed_item(url: str) -> None:
-    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
+    fetcher = Fetcher(DownloadSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
     assert fetcher.fetch(url).status == "failed_to_download"
 
 
@@ -156,12 +157,12 @@ def test_one_address_is_one_failed_item(url: str) -> None:
     st.text(max_size=40), st.sampled_from(["http://", "https://", "http://xn--", "http://[", ""])
 )
 def test_no_address_ends_a_run(rest: str, start: str) -> None:
-    fetcher = Fetcher(FetchSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
+    fetcher = Fetcher(DownloadSettings(tries=1), resolve=lambda host, port: ["127.0.0.1"])
     assert fetcher.fetch(start + rest).status == "failed_to_download"
 
 
 def test_a_redirect_to_no_name_is_one_failed_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    fetcher = Fetcher(FetchSettings(tries=1))
+    fetcher = Fetcher(DownloadSettings(tries=1))
     monkeypatch.setattr(
         fetcher, "_once", lambda url: f"http://{'xn--0'}.test/" if url.host else b""
     )

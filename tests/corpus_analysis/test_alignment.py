@@ -32,8 +32,7 @@ from counterprior.corpus_analysis.alignment.layout_judge import (
 from counterprior.corpus_analysis.alignment.page import render_page
 from counterprior.corpus_analysis.alignment.rates import JudgedPair, align, rate
 from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
-from counterprior.corpus_analysis.mining.mine_shard import ShardSettings
-from counterprior.corpus_analysis.mining.mine_source import MineSettings
+from counterprior.corpus_analysis.mining.mine_shard import MineSettings
 from counterprior.corpus_analysis.pipeline import CorpusSettings, choose, run
 from counterprior.corpus_analysis.sources.shards import SourceSettings
 from counterprior.eval.core import Question, Verdict
@@ -171,13 +170,13 @@ def test_failed_downloads_give_a_warning(
 
 
 def test_stage_and_judge_are_checked_before_any_work(tmp_path: Path) -> None:
-    mined = MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
+    mined = MineSettings(SourceSettings(("nothing.csv",)))
     with raises("missing-option", "--stage layout", "--judge"):
-        run(CorpusSettings(mined, "layout"), silent)
+        run(CorpusSettings(mined, tmp_path, stage="layout"), silent)
     with raises("unknown-name", "more"):
-        run(CorpusSettings(mined, "more"), silent)
+        run(CorpusSettings(mined, tmp_path, stage="more"), silent)
     with raises("unknown-name", "oracle"):
-        run(CorpusSettings(mined, "layout", "oracle"), silent)
+        run(CorpusSettings(mined, tmp_path, stage="layout", judge="oracle"), silent)
 
 
 # --- choosing ----------------------------------------------------------------------------------

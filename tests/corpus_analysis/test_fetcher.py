@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from counterprior.addresses import UnknownHost, is_public
-from counterprior.corpus_analysis.images.fetch import Fetched, Fetcher, FetchSettings
+from counterprior.corpus_analysis.images.fetch import Fetched, Fetcher
 from counterprior.corpus_analysis.images.pixels import BadImage, PixelLimits, dhash, store
 from counterprior.corpus_analysis.images.retrieve import (
     FETCHED,
@@ -33,7 +33,7 @@ from counterprior.corpus_analysis.images.retrieve import (
     retrieve,
     url_key,
 )
-from counterprior.fetching import FetchError, opted_out
+from counterprior.fetching import DownloadSettings, FetchError, opted_out
 from counterprior.progress import silent
 
 SIZE = (160, 120)
@@ -226,7 +226,7 @@ def forgotten() -> None:
     Handler.seen, Handler.most_busy, Handler.agents = [], 0, set()
 
 
-SETTINGS = FetchSettings(
+SETTINGS = DownloadSettings(
     deadline_s=0.7,
     max_bytes=3_000_000,
     loopback=True,
@@ -321,12 +321,12 @@ def test_every_answer_has_its_reason(server: str, fetcher: Fetcher, path: str) -
     ],
 )
 def test_addresses_that_are_never_asked(url: str, reason: str) -> None:
-    fetcher = Fetcher(FetchSettings(tries=1, deadline_s=2))
+    fetcher = Fetcher(DownloadSettings(tries=1, deadline_s=2))
     assert fetcher.fetch(url).reason == reason
 
 
 def test_loopback_is_closed_unless_a_test_opens_it(server: str) -> None:
-    found = Fetcher(FetchSettings(tries=1)).fetch(f"{server}/ok.jpg")
+    found = Fetcher(DownloadSettings(tries=1)).fetch(f"{server}/ok.jpg")
     assert found.reason == "refused_address"
     assert Handler.seen == []
 
@@ -359,14 +359,14 @@ def test_the_connection_goes_to_the_address_that_was_checked(
 
     monkeypatch.setattr(httpcore2.SyncBackend, "connect_tcp", connect)
     answers = iter([["93.184.216.34"], ["127.0.0.1"]])
-    fetcher = Fetcher(FetchSettings(tries=1), lambda host, port: next(answers))
+    fetcher = Fetcher(DownloadSettings(tries=1), lambda host, port: next(answers))
     assert fetcher.fetch("http://rebind.example/x.jpg").reason == "connect"
     assert went == ["93.184.216.34"]
 
 
 @pytest.mark.parametrize("inner", ["10.0.0.1", "127.0.0.1", "::1", "fd00::1"])
 def test_one_private_address_among_public_ones_is_refused(inner: str) -> None:
-    fetcher = Fetcher(FetchSettings(tries=1), lambda host, port: ["93.184.216.34", inner])
+    fetcher = Fetcher(DownloadSettings(tries=1), lambda host, port: ["93.184.216.34", inner])
     assert fetcher.fetch("http://mixed.example/x.jpg").reason == "refused_address"
 
 
@@ -383,7 +383,7 @@ def test_names_that_do_not_or_never_resolve() -> None:
     def unknown(host: str, port: int) -> list[str]:
         raise UnknownHost("no such name")
 
-    quick = FetchSettings(tries=1, deadline_s=0.3)
+    quick = DownloadSettings(tries=1, deadline_s=0.3)
     assert Fetcher(quick, unknown).fetch("http://x.example/").reason == "dns"
     assert Fetcher(quick, lambda host, port: []).fetch("http://x.example/").reason == "dns"
     hanging = threading.Event()
@@ -618,7 +618,7 @@ def test_failed_downloads_are_tried_again_when_asked(tmp_path: Path) -> None:
 class Strained(Fetcher):
     """Fetches from hosts of which one answers 503 until it is up."""
 
-    def __init__(self, image: bytes, settings: FetchSettings) -> None:
+    def __init__(self, image: bytes, settings: DownloadSettings) -> None:
         super().__init__(settings)
         self.image, self.asked, self.up = image, list[str](), False
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from loopback_hub import LoopbackHub
 from refusals import raises
 
-from counterprior.corpus_analysis.images.fetch import Fetcher, FetchSettings
+from counterprior.corpus_analysis.images.fetch import Fetcher
 from counterprior.corpus_analysis.images.local import LocalImages
 from counterprior.corpus_analysis.mining.mine_shard import similar
 from counterprior.corpus_analysis.pipeline import read_pairs
@@ -141,7 +141,7 @@ def test_every_layout_gives_the_same_images(name: str, tmp_path: Path, inline: N
     corpus = Corpus("", bodies, 0.5, 20, draw=False)
     source = LAYOUTS[name](tmp_path / name, samples(corpus, bodies))
     settings = SourceSettings((str(source),))
-    images = LocalImages(settings, None, FetchSettings())
+    images = LocalImages(settings, None)
     seen: list[Any] = []
     for shard in list_shards(settings):
         for row in read_shard(shard, settings).to_pylist():
@@ -156,11 +156,10 @@ def test_every_layout_gives_the_same_images(name: str, tmp_path: Path, inline: N
 
 READ_ALL = """
 import sys
-from counterprior.corpus_analysis.images.fetch import FetchSettings
 from counterprior.corpus_analysis.images.local import LocalImages
 from counterprior.corpus_analysis.sources.shards import SourceSettings, list_shards, read_shard
 settings = SourceSettings((sys.argv[1],))
-images = LocalImages(settings, None, FetchSettings())
+images = LocalImages(settings, None)
 for shard in list_shards(settings):
     for row in read_shard(shard, settings).to_pylist():
         print(row["caption"], images.fetch(row["image"]).image.sha256)
@@ -242,7 +241,7 @@ def test_names_outside_the_folder_are_not_read(tmp_path: Path) -> None:
     rows = [{"file_name": name, "text": "a cat and a dog"} for name in names]
     (folder / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     settings = SourceSettings((str(folder / "m.jsonl"),))
-    images = LocalImages(settings, None, FetchSettings())
+    images = LocalImages(settings, None)
     places = read_shard(list_shards(settings)[0], settings)["image"].to_pylist()
     found = [images.fetch(place).reason for place in places]
     assert found == ["outside", "outside", "outside", "missing_file"]
@@ -304,10 +303,11 @@ def test_ids_are_unique_although_a_corpus_repeats_itself(tmp_path: Path, inline:
 
 
 def assert_unique(tmp_path: Path, settings: SourceSettings) -> None:
-    from counterprior.corpus_analysis.mining.mine_shard import ShardSettings
-    from counterprior.corpus_analysis.mining.mine_source import MineSettings, mine_pairs
+    from counterprior.corpus_analysis.mining.mine_shard import MineSettings
+    from counterprior.corpus_analysis.mining.mine_source import mine_pairs
+    from counterprior.eval.workers.farm import Scale
     from counterprior.progress import silent
 
-    mine_pairs(MineSettings(ShardSettings(settings), tmp_path / "out"), silent)
+    mine_pairs(MineSettings(settings), tmp_path / "out", Scale(), silent)
     ids = [pair["id"] for pair in read_pairs(tmp_path / "out")]
     assert len(ids) == len(set(ids)) == 6

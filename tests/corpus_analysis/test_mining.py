@@ -19,22 +19,22 @@ import pytest
 from loopback_hub import LoopbackHub
 from refusals import raises
 
-from counterprior.corpus_analysis.captions.gate import REASONS, QualityGateSettings, gate
-from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+from counterprior.corpus_analysis.captions.gate import REASONS, QualityGate
+from counterprior.corpus_analysis.captions.miner import Miner
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.corpus_analysis.mining.mine_shard import (
     Job,
+    MineSettings,
     MineShards,
     ShardEntry,
     ShardMiner,
-    ShardSettings,
     write_parquet,
 )
 from counterprior.corpus_analysis.mining.mine_source import (
     MANIFEST,
     PAIRS,
+    Funnel,
     MineError,
-    MineSettings,
     mine_pairs,
 )
 from counterprior.corpus_analysis.pipeline import LOCK, CorpusSettings, run
@@ -86,16 +86,16 @@ def golden_captions(count: int) -> list[str]:
     ],
 )
 def test_gate(caption: str | None, reason: str | None) -> None:
-    assert gate(pa.array([caption], pa.string()), QualityGateSettings()).to_pylist() == [reason]
+    assert QualityGate().reasons(pa.array([caption], pa.string())).to_pylist() == [reason]
 
 
 def test_gate_counts_each_caption_once_and_its_thresholds_are_settings() -> None:
     captions = pa.array(["<b>free shipping</b>", "cat dog", "a cat and a dog"])
-    assert gate(captions, QualityGateSettings()).to_pylist() == ["html", "too_short", None]
-    loose = QualityGateSettings(min_words=2, max_words=4)
-    assert gate(captions, loose).to_pylist() == ["html", None, "too_long"]
+    assert QualityGate().reasons(captions).to_pylist() == ["html", "too_short", None]
+    loose = QualityGate(min_words=2, max_words=4)
+    assert loose.reasons(captions).to_pylist() == ["html", None, "too_long"]
     assert set(REASONS) >= {"html", "too_short"}
-    assert gate(pa.array([], pa.string()), loose).to_pylist() == []
+    assert loose.reasons(pa.array([], pa.string())).to_pylist() == []
 
 
 # --- sources -----------------------------------------------------------------------------------
@@ -330,13 +330,18 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FARM = "counterprior.corpus_analysis.mining.mine_source.farm"
 
 
-def settings_for(captions: Path, out: Path) -> MineSettings:
-    return MineSettings(ShardSettings(SourceSettings((str(captions),))), out)
+def settings_for(captions: Path, out: Path) -> CorpusSettings:
+    return CorpusSettings(MineSettings(SourceSettings((str(captions),))), out)
 
 
-def jobs_of(settings: MineSettings) -> list[Job]:
-    shards = list_shards(settings.shard.source)
-    return [Job.of(shard, settings.out, settings.shard) for shard in shards]
+def mine(captions: Path, out: Path) -> Funnel:
+    settings = settings_for(captions, out)
+    return mine_pairs(settings.mine, out, settings.scale, silent)
+
+
+def jobs_of(settings: CorpusSettings) -> list[Job]:
+    shards = list_shards(settings.mine.source)
+    return [Job.of(shard, settings.out, settings.mine) for shard in shards]
 
 
 class InlineFarm:
@@ -377,7 +382,7 @@ def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     out = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FARM, InlineFarm())
-        funnel = mine_pairs(settings_for(captions, out), silent)
+        funnel = mine(captions, out)
     rows = sum(pq.read_metadata(p).num_rows for p in (out / PAIRS).iterdir())
     assert rows == funnel.pairs > 1000
     assert funnel.rows == sum(funnel.dropped.values()) + funnel.passed
@@ -414,14 +419,14 @@ def test_worker_reloads_its_model_after_many_words(
 
     loaded: list[Miner] = []
 
-    def counted(settings: MinerSettings) -> Miner:
-        loaded.append(Miner(settings))
+    def counted(**options: bool) -> Miner:
+        loaded.append(Miner(**options))
         return loaded[-1]
 
     monkeypatch.setattr(shards, "Miner", counted)
     settings = settings_for(captions, tmp_path)
     jobs = jobs_of(settings)[:3]
-    worker = ShardMiner(settings.shard)
+    worker = ShardMiner(settings.mine)
     strings = len(worker.miner.parser.nlp.vocab.strings)
     monkeypatch.setattr(shards, "MOST_WORDS", strings - 1)
     entries = [worker.mine(job) for job in jobs]
@@ -434,9 +439,9 @@ def test_worker_skips_optional_imports(captions: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; "
         "from counterprior.corpus_analysis.mining.mine_shard import Job, ShardMiner; "
-        "from counterprior.corpus_analysis.mining.mine_shard import ShardSettings; "
+        "from counterprior.corpus_analysis.mining.mine_shard import MineSettings; "
         "from counterprior.corpus_analysis.sources.shards import SourceSettings, list_shards; "
-        f"settings = ShardSettings(SourceSettings(({str(captions)!r},))); "
+        f"settings = MineSettings(SourceSettings(({str(captions)!r},))); "
         "worker = ShardMiner(settings); shard = list_shards(settings.source)[0]; "
         f"entry = worker.mine(Job.of(shard, Path({str(tmp_path)!r}), settings)); "
         "print(entry['pairs'], {'spacy', 'spacy.cli', 'torch', 'pandas'} & set(sys.modules)); "
@@ -457,7 +462,7 @@ def test_interrupted_run_resumes(
     environment = dict(os.environ)
     monkeypatch.setattr(FARM, first)
     with pytest.raises(KeyboardInterrupt):
-        mine_pairs(settings_for(captions, tmp_path), silent)
+        mine(captions, tmp_path)
     # What a kill leaves: a half-written file, a finished one that was never noted, a torn line.
     names = sorted(expected)
     (tmp_path / PAIRS / f"{names[3]}.123.partial").write_bytes(b"half")
@@ -465,7 +470,7 @@ def test_interrupted_run_resumes(
     with (tmp_path / MANIFEST).open("a") as log:
         log.write('{"key": "torn')
     monkeypatch.setattr(FARM, second)
-    mine_pairs(settings_for(captions, tmp_path), silent)
+    mine(captions, tmp_path)
     assert len(first.mined) == 2 and not set(first.mined) & set(second.mined)
     assert results(tmp_path) == expected
     assert dict(os.environ) == environment, "the caller's environment is not ours"
@@ -474,14 +479,14 @@ def test_interrupted_run_resumes(
 def test_finished_run_reads_nothing_and_changed_settings_start_anew(
     captions: Path, tmp_path: Path, inline: InlineFarm
 ) -> None:
-    mine_pairs(settings_for(captions, tmp_path), silent)
+    mine(captions, tmp_path)
     assert len(inline.mined) == SHARDS
-    mine_pairs(settings_for(captions, tmp_path), silent)
+    mine(captions, tmp_path)
     assert len(inline.mined) == SHARDS
-    changed = ShardSettings(SourceSettings((str(captions),)), gate=QualityGateSettings(max_words=8))
+    changed = MineSettings(SourceSettings((str(captions),)), gate=QualityGate(max_words=8))
     InlineFarm.miner = None
     try:
-        mine_pairs(MineSettings(changed, tmp_path), silent)
+        mine_pairs(changed, tmp_path, Scale(), silent)
     finally:
         InlineFarm.miner = None
     assert len(inline.mined) == 2 * SHARDS
@@ -492,17 +497,14 @@ def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inli
     source.mkdir()
     write_source(source / "a.csv")
     pq.write_table(pa.table({"text": ["a cat and a dog"]}), source / "b.parquet")
-    settings = settings_for(source, tmp_path / "out")
     with raises("failed-shards", "1", "of 2", "b.parquet", "SourceError", error=MineError):
-        mine_pairs(settings, silent)
+        mine(source, tmp_path / "out")
     assert len(inline.mined) == 2
     assert len(results(tmp_path / "out")) == 1
 
 
 def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
-    settings = CorpusSettings(
-        MineSettings(ShardSettings(SourceSettings(("nothing.csv",))), tmp_path)
-    )
+    settings = CorpusSettings(MineSettings(SourceSettings(("nothing.csv",))), tmp_path)
     with Lock(tmp_path / LOCK, "the folder"):
         with pytest.raises(InUseError, match=f"{tmp_path} is in use") as refused:
             run(settings, silent)
@@ -518,8 +520,8 @@ def test_shards_of_a_run_give_the_whole_run(
     whole = settings_for(captions, out)
 
     def part(number: int, count: int = 2, stage: str = "pairs") -> CorpusSettings:
-        mine = replace(whole, scale=Scale(shard=(number, count)))
-        return CorpusSettings(mine, stage, "boxes:b.json")
+        scale = Scale(shard=(number, count))
+        return replace(whole, scale=scale, stage=stage, judge="boxes:b.json")
 
     counts = run(part(2), silent).funnel
     (out / PAIRS / "other.partial").write_text("of a part that is at work")
@@ -530,11 +532,11 @@ def test_shards_of_a_run_give_the_whole_run(
     assert sorted(inline.mined) == sorted(Path(name).stem for name in expected)
     assert (out / PAIRS / "other.partial").exists()
     done = len(inline.mined)
-    finished = run(CorpusSettings(whole, "pairs"), silent)  # reads what the parts wrote
+    finished = run(whole, silent)  # reads what the parts wrote
     assert len(inline.mined) == done and results(out) == expected
     assert finished.funnel.rows > counts.rows > 0
     with Lock(out / LOCK, "it", shared=True), raises("in-use", out, error=InUseError):
-        run(CorpusSettings(whole, "pairs"), silent)  # while a part is at work
+        run(whole, silent)  # while a part is at work
     with Lock(out / LOCK, "it", shared=True):
         run(part(1), silent)  # beside another part
     with Lock(out / LOCK, "it"), raises("in-use", out, error=InUseError):
@@ -562,7 +564,7 @@ def test_refuses_unknown_engine(
 
 def test_records_shard_that_kills_its_workers_as_failed(captions: Path, tmp_path: Path) -> None:
     job, *_ = jobs_of(settings_for(captions, tmp_path))
-    entry = MineShards(settings_for(captions, tmp_path).shard).lost(job, 3)
+    entry = MineShards(settings_for(captions, tmp_path).mine).lost(job, 3)
     assert entry == {
         "key": job.key,
         "shard": job.shard.name,
@@ -670,12 +672,12 @@ def test_workers_write_the_same_bytes(
 def test_the_command_prints_the_funnel(
     captions: Path, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    def mine(source: Path | str, options: str = "") -> subprocess.CompletedProcess[str]:
+    def run_mine(source: Path | str, options: str = "") -> subprocess.CompletedProcess[str]:
         return cli("mine", source, "--out", tmp_path, *options.split())
 
-    done = mine(captions / "0.parquet", "--workers 1 --limit 200")
+    done = run_mine(captions / "0.parquet", "--workers 1 --limit 200")
     assert done.returncode == 0, done.stderr
     assert "passed the quality gate" in done.stdout and "pairs; en_core_web_sm" in done.stdout
-    wrong = mine("nothing.csv")
+    wrong = run_mine("nothing.csv")
     assert wrong.returncode == 2
     assert wrong.stderr.strip().startswith("counterprior: nothing.csv: no such file")

@@ -258,10 +258,10 @@ def written() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
 def main() -> None:
     import pyarrow as pa
 
-    from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+    from counterprior.corpus_analysis.captions.miner import Miner
 
     rows = dict(templated(random.Random(7), 85)) | dict(written())
-    mined = Miner(MinerSettings(prefilter=False, fast=False))(pa.array(list(rows)))
+    mined = Miner(prefilter=False, fast=False)(pa.array(list(rows)))
     for (caption, says), found in zip(rows.items(), mined, strict=True):
         parsed = [(p.first.name, p.relation, p.second.name) for p in found.pairs] if found else []
         row = {"caption": caption, "pairs": says}

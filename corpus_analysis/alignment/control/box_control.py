@@ -17,7 +17,7 @@ from ....eval.judges import Answering, open_judge
 from ....progress import Progress, silent
 from ....storage import Lock, write_json, write_whole
 from ...captioning.people import PersonsCaption, read_people
-from ...captions.miner import Mined, Miner, MinerSettings
+from ...captions.miner import Mined, Miner
 from ...captions.parser import installed_model
 from ..layout_judge import PairToJudge, open_log, verify
 from ..rates import JudgedPair
@@ -147,7 +147,7 @@ def _mine(captions: Sequence[PersonsCaption], progress: Progress) -> tuple[list[
     """Mines every caption by the miner's rules, without its quality gate."""
     import pyarrow as pa
 
-    miner = Miner(MinerSettings())
+    miner = Miner()
     mined: list[Mined | None] = []
     for start in range(0, len(captions), BATCH):
         progress("captions", start, len(captions))

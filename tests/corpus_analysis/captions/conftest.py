@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from counterprior.corpus_analysis.captions.miner import Miner, MinerSettings
+from counterprior.corpus_analysis.captions.miner import Miner
 from counterprior.corpus_analysis.captions.parser import ModelMissing
 
 
 def _loaded(prefilter: bool, fast: bool) -> Miner:
     try:
-        return Miner(MinerSettings(prefilter, fast))
+        return Miner(prefilter=prefilter, fast=fast)
     except ModelMissing as error:
         pytest.skip(str(error))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_captions import MADE_CAPTIONS
 
 from counterprior.corpus_analysis.captions import parser as parser_module
-from counterprior.corpus_analysis.captions.miner import Counts, Mined, Miner, MinerSettings
+from counterprior.corpus_analysis.captions.miner import Counts, Mined, Miner
 from counterprior.corpus_analysis.captions.parser import (
     MODELS,
     ModelMissing,
@@ -117,7 +117,7 @@ def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
             return [array + 1 for array in super().predict(docs)]
 
     monkeypatch.setattr(fast_tok2vec, "FastTok2Vec", Wrong)
-    plain = Miner(MinerSettings())
+    plain = Miner()
     assert plain.parser.speedup.startswith("plain: the fast tok2vec differs")
     rows = [json.loads(line)["caption"] for line in GOLDEN.read_text().splitlines()][::40]
     assert plain(pa.array(rows)) == miner(pa.array(rows))
