@@ -22,9 +22,8 @@ from PIL import Image
 
 from counterprior.eval.core import Case, Question
 from counterprior.eval.detectors import Detection, Request, mask_box
-from counterprior.eval.judges.by_rule import RuleJudge
-from counterprior.eval.judges.pse import PseJudge
-from counterprior.eval.judges.visor import VisorJudge
+from counterprior.eval.geometry.metrics import METRICS
+from counterprior.eval.judges.by_rule import MetricJudge
 from counterprior.eval.questions.asking import Stated, ask_stated
 
 SIDE = 512
@@ -80,7 +79,7 @@ class Clock(NamedTuple):
         return f"{self.wall:.1f} s, {self.processor:.1f} s of processor"
 
 
-def judged(judge: RuleJudge, count: int) -> Clock:
+def judged(judge: MetricJudge, count: int) -> Clock:
     start = Clock.now()
     assert sum(verdict.number is not None for _, verdict in judge.judge(questions(count))) == count
     return Clock.now().since(start)
@@ -90,7 +89,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with tempfile.TemporaryDirectory() as folder:
         detector = Ellipses()
-        judged(PseJudge(detector, cache=Path(folder)), count)
+        judged(MetricJudge(METRICS["pse"], detector, cache=Path(folder)), count)
         detector.closed = True
         files = sorted(Path(folder).rglob("*.json"))
         start = Clock.now()
@@ -98,9 +97,9 @@ def main() -> None:
             json.loads(file.read_bytes())
         given = Clock.now().since(start)
         print(f"{count:,} images: reading the detections alone {given}")
-        for kind in (PseJudge, VisorJudge):
-            taken = judged(kind(detector, cache=Path(folder)), count)
-            print(f"  {kind.KIND}: {taken}, {taken.processor / given.processor:.1f} x that")
+        for name in ("pse", "visor"):
+            taken = judged(MetricJudge(METRICS[name], detector, cache=Path(folder)), count)
+            print(f"  {name}: {taken}, {taken.processor / given.processor:.1f} x that")
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ TABLES = {entry.place for registry in REGISTRIES for entry in registry.values()}
 """Every adapter, as ``module:Class``."""
 BY_NAME = {
     "eval.generators.render": {"eval.selftest.trials", "eval.selftest.rows"},
+    "eval.judges.by_rule": {"eval.judges.checker.judge"},
     "eval.judges.faulty": {"eval.selftest.run"},
 }
 """Adapters that are also a library, and the modules that use them as one."""

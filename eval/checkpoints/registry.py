@@ -31,6 +31,8 @@ class RegistryEntry:
     """``package.module:Class``, imported when a spec names it."""
     paid: bool = False
     """Whether it is billed by the call or image."""
+    argument: str | None = None
+    """Form of the argument, if it is not that of every kind that the class opens."""
 
 
 class Registry(Mapping[str, RegistryEntry], Generic[T]):
@@ -102,7 +104,8 @@ class Registry(Mapping[str, RegistryEntry], Generic[T]):
 
     def argument(self, kind: str) -> str:
         """Form of a kind's argument, such as `MODEL[@URL]`; empty where there is none."""
-        argument: str = getattr(self.load(kind), "argument", "")
+        adapter, form = self.load(kind), self[kind].argument
+        argument: str = getattr(adapter, "argument", "") if form is None else form
         return argument
 
     def options(self, kind: str) -> type[Options]:

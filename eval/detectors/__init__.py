@@ -14,26 +14,8 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ..checkpoints.registry import Registry
 from ..geometry.boxes import Box, Size
-
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Detection:
-    """One thing that was found."""
-
-    label: str
-    """The query that it answers."""
-    score: float
-    """In [0, 1]."""
-    box: Box
-    """Pixels, within the image."""
-    mask: Mask | None = None
-    """Shape (H, W), where the detector has one."""
-
-    def to_row(self) -> dict[str, Any]:
-        """As published detections are written, without the mask."""
-        return {"label": self.label, "score": self.score, "box_xyxy": list(self.box)}
+from ..geometry.detections import Detection as Detection
+from ..geometry.detections import Mask as Mask
 
 
 @dataclass(frozen=True)

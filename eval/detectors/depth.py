@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...storage import write_whole
 from ..checkpoints.registry import Registry
-from . import Detection
+from ..geometry.detections import Detection, Nearness
 from .cache import pixels_digest
-
-Nearness = NDArray[np.float32]
-"""Shape (H, W), larger is nearer; no unit, comparable within an image."""
 
 
 class DepthEstimator(Protocol):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..stats.bootstrap import Array
 from .boxes import SIDEWAYS, Convention, boxes, centers, check_convention, check_relation, ious
+from .detections import Measurement, Sighting
 
 CompBenchRelation = Literal["left_of", "right_of", "above", "below", "near", "on_top_of"]
 COMPBENCH_RELATIONS = ("left_of", "right_of", "above", "below", "near", "on_top_of")
@@ -22,6 +23,8 @@ OVERLAP = 0.1
 """IoU above which two boxes beside each other lose score."""
 DEPTH_OVERLAP = 0.5
 """IoU from which one object before another scores fully."""
+HOLDS = 0.5
+"""Least score of a relation that holds: below it the program writes 0."""
 
 
 def position(
@@ -102,3 +105,25 @@ def _mean_depth(depth: Array, box: Array, convention: str) -> float:
     x1, y1, x2, y2 = (max(0, int(side)) for side in box)
     inside = depth[x1:x2, y1:y2] if convention == "authors" else depth[y1:y2, x1:x2]
     return float(inside.mean()) if inside.size else math.nan
+
+
+def measure(
+    sighting: Sighting,
+    relation: CompBenchRelation | CompBenchDepthRelation,
+    convention: Convention,
+) -> Measurement:
+    """A quarter of each detection score and half of the position, of the best boxes.
+
+    A missing subject leaves the quarter of the other, which is below one half: 0 in the plane. The
+    relation holds if the position scores and the sum reaches `HOLDS`.
+    """
+    first, second = (group[0].score if group else 0.0 for group in (sighting.a, sighting.b))
+    placed, score = 0.0, score_3d if relation in COMPBENCH_DEPTH_RELATIONS else score_2d
+    if not sighting.has_both:
+        return Measurement(None, float(score(first, second, placed)), "missing")
+    if relation in COMPBENCH_DEPTH_RELATIONS:
+        placed = depth_position(*sighting.boxes, sighting.nearness, relation, convention)  # type: ignore[arg-type]
+    else:
+        placed = float(position(*sighting.boxes, relation, convention))  # type: ignore[arg-type]
+    number = float(score(first, second, placed))
+    return Measurement(placed > 0 and number >= HOLDS, number, f"position {placed:.3f}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .boxes import RELATIONS, Relation, boxes, centers
+from .boxes import RELATIONS, Convention, Relation, boxes, centers
+from .detections import MISSING, Measurement, Sighting
 
 SLACK = 0.1
 """Share of the two sizes by which centers must differ."""
@@ -28,3 +29,11 @@ def relations(a: ArrayLike, b: ArrayLike) -> set[Relation]:
     dx, dy = revised / np.linalg.norm(offset)
     held = (dx < -0.5, dx > 0.5, dy < -0.5, dy > 0.5)
     return {relation for relation, holds in zip(RELATIONS, held, strict=True) if holds}
+
+
+def measure(sighting: Sighting, relation: Relation, convention: Convention) -> Measurement:
+    """1 or 0, by the best box of each subject; a missing subject scores 0."""
+    if not sighting.has_both:
+        return MISSING
+    held = relation in relations(*sighting.boxes)
+    return Measurement(held, float(held))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .boxes import Convention, Relation, boxes, check_convention, check_relation
+from .detections import MISSING, Measurement, Sighting
 
 
 def relation_holds(
@@ -28,3 +29,11 @@ def relation_holds(
     sign = 1 if relation == "above" else -1
     edges = sign * first[..., 1::2] < sign * second[..., 1::2]
     return np.asarray(edges.any(axis=-1) if convention == "authors" else edges.all(axis=-1))
+
+
+def measure(sighting: Sighting, relation: Relation, convention: Convention) -> Measurement:
+    """1 or 0, by the best box of each subject; a missing subject scores 0."""
+    if not sighting.has_both:
+        return MISSING
+    held = bool(relation_holds(*sighting.boxes, relation, convention))
+    return Measurement(held, float(held))

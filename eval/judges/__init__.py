@@ -18,6 +18,7 @@ from ...agents.chat import ChatBackend
 from ...agents.ledger import Ledger
 from ..checkpoints.registry import Identity, Registry, RegistryEntry, python_identity
 from ..core import FAILURES, Judge, Question, Verdict
+from ..geometry.metrics import METRICS
 from ..questions import read_prompt
 from ..store.shards import RunShard, shard_log, shard_logs
 
@@ -154,26 +155,25 @@ JUDGES: Registry[Judge] = Registry(
         "anthropic": _CHAT,
         "boxes": f"{__name__}.boxes:BoxJudge",
         "checker": f"{__name__}.checker.judge:CheckerJudge",
-        "compbench": f"{__name__}.compbench:CompBenchJudge",
         "faulty": f"{__name__}.faulty:FaultyJudge",
-        "geneval": f"{__name__}.geneval:GenEvalJudge",
         "hf-vlm": f"{__name__}.hf_vlm:LocalJudge",
-        "hrs": f"{__name__}.hrs:HrsJudge",
         "human": f"{__name__}.human:HumanJudge",
         "openai": _CHAT,
         "pixels": f"{__name__}.pixels:PixelJudge",
-        "pse": f"{__name__}.pse:PseJudge",
         "scripted": _CHAT,
-        "visor": f"{__name__}.visor:VisorJudge",
+        **{
+            name: RegistryEntry(
+                f"{__name__}.by_rule:MetricJudge",
+                argument="[DETECTOR]" if metric.detector else "DETECTOR",
+            )
+            for name, metric in METRICS.items()
+        },
     },
     adapt=_python_judge,
     accepts="a function of a question that gives a label, a probability of the first label or a "
     "`Verdict`, or an object with judge and identity",
 )
 """Each `from_spec` takes a `CallPlan` too, which may be None for a judge that isn't paid."""
-
-RULES = ("checker", "compbench", "geneval", "hrs", "pse", "visor")
-"""Judges that are a detector and a rule: they keep detections beside the plan's ledgers."""
 
 
 def open_judge(text: str, plan: CallPlan | None = None) -> Judge:

@@ -1,35 +1,34 @@
-"""What judges by rule share: a detector finds the subjects of a question, and a rule measures them.
+"""Judges by rule: a detector finds the subjects of a question, and a metric measures them.
 
-``RULE:DETECTOR`` takes the detector's spec as it is; options that begin with ``rule.`` are the
-rule's: ``pse:owl:MODEL?revision=COMMIT&rule.convention=authors``.
+``METRIC:DETECTOR`` takes the detector's spec as it is; options that begin with ``rule.`` are the
+rule's: ``pse:owl:MODEL?revision=COMMIT&rule.convention=authors``. Each row of
+`geometry.metrics.METRICS` is such a judge.
 
-A subject that was not found is a verdict (`invalid`, with the number that the rule's paper gives
-it), because the rules score the image, not the detector. A detector that can't look (a class that
-it doesn't know, an image that it can't read) is a failure (`error`).
+A subject that was not found is a verdict (`invalid`, with the number that the metric's paper gives
+it), because metrics score the image, not the detector. A detector that can't look (a class that it
+does not know, an image that it can't read) is a failure (`error`).
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
-from PIL.Image import Image
 from pydantic import Field
 
 from ...errors import DataError, UsageError
 from ...specs import Options, Spec
 from ..core import Question, Verdict, describe
-from ..detectors import Detection, Detector, Mask, Request, open_detector
+from ..detectors import Detector, Request, open_detector
 from ..detectors.cache import Cached
-from ..detectors.depth import DepthEstimator, Nearness, open_depth
-from ..geometry.boxes import Box, Convention, Size
+from ..detectors.depth import DepthEstimator, open_depth
+from ..geometry.boxes import Convention
+from ..geometry.detections import Measurement, Sighting
+from ..geometry.metrics import METRICS, Metric
 from . import CallPlan
 
 PREFIX = "rule."
@@ -40,92 +39,11 @@ FIRST = {
     "depth": "in_front_of",
     "occlusion": "hidden_by",
 }
-"""What the subject that comes first on an axis is of the other."""
+"""Axis -> relation of the subject that comes first on it to the other."""
 REVERSED = {"right_of": "left_of", "below": "above", "behind": "in_front_of"}
 """Relations whose subject comes second on its axis, and the relation that it then is."""
 DETECTIONS = "detections"
-"""Folder beside the ledgers, shared by every rule: nothing is looked at twice."""
-
-
-class Measured(NamedTuple):
-    """What a rule says of one stated relation."""
-
-    holds: bool | None
-    """Whether it holds; None where the rule abstains."""
-    number: float
-    """How far it holds, in [0, 1]."""
-    why: str = ""
-    """In a few words, where the number doesn't say it."""
-
-
-@dataclass(frozen=True)
-class Sighting:
-    """What was found of two subjects in one image."""
-
-    image: Image
-    """RGB."""
-    a: Sequence[Detection]
-    """Of the first subject, best first."""
-    b: Sequence[Detection]
-    """Of the second subject, best first."""
-    depth: DepthEstimator | None = None
-    """For relations in depth."""
-    names: tuple[str, str] = ("", "")
-    """Of the two subjects."""
-    case: str = ""
-    """Id of the case."""
-    digest: str = ""
-    """SHA-256 of the image's file, where it is known."""
-
-    @property
-    def size(self) -> Size:
-        return Size(*self.image.size)
-
-    @property
-    def has_both(self) -> bool:
-        return bool(self.a and self.b)
-
-    @property
-    def best(self) -> tuple[Detection, Detection]:
-        """The surest detection of each."""
-        return self.a[0], self.b[0]
-
-    @property
-    def boxes(self) -> tuple[Box, Box]:
-        """Of the surest detections."""
-        return self.a[0].box, self.b[0].box
-
-    def swapped(self) -> Sighting:
-        """The same with the subjects exchanged."""
-        return Sighting(
-            self.image,
-            a=self.b,
-            b=self.a,
-            depth=self.depth,
-            names=self.names[::-1],
-            case=self.case,
-            digest=self.digest,
-        )
-
-    @cached_property
-    def nearness(self) -> Nearness:
-        """Depth map (H, W), larger is nearer. Raises UsageError where nobody estimates depth."""
-        if self.depth is None:
-            raise UsageError(
-                "a relation in depth needs an estimator: add rule.depth=SPEC", code="missing-option"
-            )
-        return self.depth.nearness(self.image, [*self.a, *self.b])
-
-    def mask(self, found: Sequence[Detection]) -> Mask:
-        """The union of some detections, shape (H, W); one without a mask counts as its box."""
-        masks = [self._boxed(one) if one.mask is None else one.mask for one in found]
-        return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
-
-    def _boxed(self, one: Detection) -> Mask:
-        mask = np.zeros((self.image.height, self.image.width), bool)
-        x1, y1, x2, y2 = (round(side) for side in one.box)
-        mask[y1 : max(y2, y1 + 1), x1 : max(x2, x1 + 1)] = True
-        return mask
+"""Folder beside the ledgers, shared by every rule: no image is searched twice."""
 
 
 class RuleOptions(Options, extra="allow"):
@@ -146,13 +64,12 @@ class RuleOptions(Options, extra="allow"):
 class RuleJudge(ABC):
     """A detector and a rule."""
 
-    KIND: ClassVar[str]
-    VERSION: ClassVar[str] = "1"
-    """Raised whenever the same detections give another verdict."""
-    RELATIONS: ClassVar[frozenset[str]]
+    kind: str
+    """Kind of the spec and of the identity."""
+    relations: Collection[str]
     """The relations that the rule measures."""
-    DETECTOR: ClassVar[str] = ""
-    """Spec of the detector where none is named; empty where one must be."""
+    version: str = "1"
+    """Raised whenever the same detections get another verdict."""
     argument: ClassVar[str] = "DETECTOR"
     options: ClassVar[type[Options]] = RuleOptions
 
@@ -173,25 +90,21 @@ class RuleJudge(ABC):
     @classmethod
     def from_spec(cls, spec: Spec, options: RuleOptions, plan: CallPlan | None = None) -> Self:
         """Raises UsageError for a bad spec of a detector or depth estimator."""
-        inner = Spec.parse(spec.argument or cls.DETECTOR)
-        text = str(Spec(inner.kind, inner.argument, options.rest))
-        cache = plan.ledgers.parent / DETECTIONS if plan else None
-        depth = open_depth(options.depth, cache) if options.depth else None
-        return cls(open_detector(text), options, depth, cache)
+        return cls(*open_adapters(spec.argument, options, plan))
 
     def identity(self) -> dict[str, str]:
         detector = self.detector.identity()
         return {
-            "kind": self.KIND,
+            "kind": self.kind,
             "name": describe(detector),
-            "version": self.VERSION,
+            "version": self.version,
             "convention": self.settings.convention,
             **{f"detector_{name}": value for name, value in detector.items()},
             **({f"depth_{n}": v for n, v in self.depth.identity().items()} if self.depth else {}),
         }
 
     @abstractmethod
-    def measure(self, seen: Sighting, relation: str) -> Measured:
+    def measure(self, sighting: Sighting, relation: str) -> Measurement:
         """Whether, and how far, the first subject is `relation` of the second.
 
         Raises DataError for an image that can't be measured.
@@ -200,75 +113,117 @@ class RuleJudge(ABC):
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for batch in _batches(questions, self.detector.batch_size):
             if len(batch) > 1:
-                self._look_ahead(batch)
+                self._detect_batch(batch)
             for question in batch:
                 yield question, self.verdict(question)
 
     def verdict(self, question: Question) -> Verdict:
-        """What the rule says of one question."""
+        """The rule's answer to a question."""
         try:
-            seen, claim = self._seen(question)
-            return self._claimed(question, seen, claim) if claim else self._open(question, seen)
+            sighting, relation = self._look(question)
+            if relation:
+                return self._judge_stated(question, sighting, relation)
+            return self._judge_open(question, sighting)
         except (DataError, UsageError) as error:
-            return Verdict("error", f"{self.KIND}: {error}")
+            return Verdict("error", f"{self.kind}: {error}")
 
-    def _look_ahead(self, questions: Sequence[Question]) -> None:
-        """Detects in a whole batch; one that fails is told of when it is judged."""
-        asked = [_request(q) for q in questions if _axis(q)]
+    def _detect_batch(self, questions: Sequence[Question]) -> None:
+        """Detects in a whole batch; a failure is reported when its question is judged."""
+        requests = [_request(question) for question in questions if _axis(question)]
         try:
-            self.detector.detect(asked)
+            self.detector.detect(requests)
         except (DataError, UsageError):
             return
 
-    def _seen(self, question: Question) -> tuple[Sighting, str]:
-        """What was found, and the stated relation, whose subjects are then in its order."""
+    def _look(self, question: Question) -> tuple[Sighting, str]:
+        """The detections and the stated relation, whose subjects are then in its order."""
         axis = _axis(question)
         if axis is None:
             raise UsageError(
                 f"can't answer questions of the task {question.task}", code="unsupported"
             )
         relation = question.facts.get("relation", "")
-        if (relation or FIRST[axis]) not in self.RELATIONS:
+        if (relation or FIRST[axis]) not in self.relations:
             raise UsageError(f"has no rule for {relation or FIRST[axis]!r}", code="unsupported")
-        (found,) = self.detector.detect([_request(question)])
+        (detections,) = self.detector.detect([_request(question)])
         a, b = question.subjects
         if relation:
             a, b = question.facts["a"], question.facts["b"]
-        seen = Sighting(
+        sighting = Sighting(
             question.images[-1],
-            a=[one for one in found if one.label == a],
-            b=[one for one in found if one.label == b],
-            depth=self.depth,
+            a=[detection for detection in detections if detection.label == a],
+            b=[detection for detection in detections if detection.label == b],
+            estimate_depth=self.depth.nearness if self.depth else None,
             names=(a, b),
             case=question.case,
             digest=question.digest,
         )
-        return seen, relation
+        return sighting, relation
 
-    def _claimed(self, question: Question, seen: Sighting, relation: str) -> Verdict:
-        """The label of the stated relation, or of its reverse where both are there and it fails."""
-        first = seen.names[relation in REVERSED]
+    def _judge_stated(self, question: Question, sighting: Sighting, relation: str) -> Verdict:
+        """The label of the stated relation, or of its reverse if both are there and it fails."""
+        first = sighting.names[relation in REVERSED]
         held = question.labels[0 if question.subjects[0] == first else 1]
         failed = question.labels[1 if question.subjects[0] == first else 0]
-        found = self.measure(seen, relation)
-        label = question.labels[2] if found.holds is None else held if found.holds else failed
-        return Verdict(label, _evidence(seen, found, relation), found.number)
+        measured = self.measure(sighting, relation)
+        label = question.labels[2]
+        if measured.holds is not None:
+            label = held if measured.holds else failed
+        return Verdict(label, _evidence(sighting, measured, relation), measured.number)
 
-    def _open(self, question: Question, seen: Sighting) -> Verdict:
-        """The label of whichever subject comes first; neither where both or none would."""
+    def _judge_open(self, question: Question, sighting: Sighting) -> Verdict:
+        """The label of whichever subject comes first; neither if both or none would."""
         relation = FIRST[question.facts.get("axis", "horizontal")]
-        both = self.measure(seen, relation), self.measure(seen.swapped(), relation)
-        holding = [which for which, found in enumerate(both) if found.holds]
+        both = self.measure(sighting, relation), self.measure(sighting.swapped(), relation)
+        holding = [which for which, measured in enumerate(both) if measured.holds]
         which = holding[0] if len(holding) == 1 else 2
-        found = max(both, key=lambda one: one.number) if which == 2 else both[which]
-        evidence = _evidence(seen, found, relation)
-        return Verdict(question.labels[which], evidence, found.number)
+        measured = max(both, key=lambda measured: measured.number) if which == 2 else both[which]
+        evidence = _evidence(sighting, measured, relation)
+        return Verdict(question.labels[which], evidence, measured.number)
+
+
+class MetricJudge(RuleJudge):
+    """A detector and a row of `METRICS`."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        detector: Detector,
+        settings: RuleOptions | None = None,
+        depth: DepthEstimator | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        super().__init__(detector, settings, depth, cache)
+        self.metric = metric
+        self.kind, self.version, self.relations = metric.name, metric.version, metric.relations
+
+    @classmethod
+    def from_spec(cls, spec: Spec, options: RuleOptions, plan: CallPlan | None = None) -> Self:
+        metric = METRICS[spec.kind]
+        return cls(metric, *open_adapters(spec.argument or metric.detector, options, plan))
+
+    def measure(self, sighting: Sighting, relation: str) -> Measurement:
+        return self.metric.function(sighting, relation, self.settings.convention)
+
+
+def open_adapters(
+    detector: str, options: RuleOptions, plan: CallPlan | None
+) -> tuple[Detector, RuleOptions, DepthEstimator | None, Path | None]:
+    """Detector, settings, depth estimator and cache of a judge, from the spec of its detector.
+
+    Raises UsageError for a bad spec of a detector or depth estimator.
+    """
+    inner = Spec.parse(detector)
+    text = str(Spec(inner.kind, inner.argument, options.rest))
+    cache = plan.ledgers.parent / DETECTIONS if plan else None
+    depth = open_depth(options.depth, cache) if options.depth else None
+    return open_detector(text), options, depth, cache
 
 
 def _batches(questions: Iterable[Question], size: int) -> Iterator[list[Question]]:
     """Questions in their order, `size` at a time, taken as they are needed."""
-    left = iter(questions)
-    while batch := list(islice(left, size)):
+    remaining = iter(questions)
+    while batch := list(islice(remaining, size)):
         yield batch
 
 
@@ -280,17 +235,19 @@ def _axis(question: Question) -> str | None:
 
 
 def _request(question: Question) -> Request:
-    """Everything that the prompt names is looked for at once: its questions share the answer."""
+    """A request for everything that the prompt names: its questions share the detections."""
     names = question.facts.get("objects", "")
     queries = tuple(names.split("|")) if names else question.subjects
     return Request(question.images[-1], queries, question.case, question.digest)
 
 
-def _evidence(seen: Sighting, found: Measured, relation: str) -> str:
-    """What the verdict rests on, as JSON: relation, number, reason, and every box."""
-    sides: dict[str, Any] = {
-        name: [[round(one.score, 4), *(round(side, 1) for side in one.box)] for one in group]
-        for name, group in zip(seen.names, (seen.a, seen.b), strict=True)
+def _evidence(sighting: Sighting, measured: Measurement, relation: str) -> str:
+    """The verdict's grounds as JSON: relation, number, reason, and every box."""
+    boxes: dict[str, Any] = {
+        name: [[round(d.score, 4), *(round(side, 1) for side in d.box)] for d in detections]
+        for name, detections in zip(sighting.names, (sighting.a, sighting.b), strict=True)
     }
-    plain = {"relation": relation, "number": round(found.number, 6), "found": sides}
-    return json.dumps(plain | ({"why": found.why} if found.why else {}), ensure_ascii=False)
+    evidence = {"relation": relation, "number": round(measured.number, 6), "found": boxes}
+    return json.dumps(
+        evidence | ({"why": measured.why} if measured.why else {}), ensure_ascii=False
+    )

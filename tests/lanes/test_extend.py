@@ -21,9 +21,9 @@ LEFT_OUT = shutil.ignore_patterns(
 
 
 def patch(path: Path, diff: str) -> None:
-    """Puts the lines that begin with + beside the ones that don't, which must be there once."""
-    before = "".join(line[1:] for line in diff.splitlines(True) if line.startswith(" "))
-    after = "".join(line[1:] for line in diff.splitlines(True))
+    """Applies a diff to a text in which its old lines must be there once."""
+    before = "".join(line[1:] for line in diff.splitlines(True) if not line.startswith("+"))
+    after = "".join(line[1:] for line in diff.splitlines(True) if not line.startswith("-"))
     text = path.read_text()
     assert text.count(before) == 1, (path, before)
     path.write_text(text.replace(before, after))
@@ -67,5 +67,6 @@ def test_the_page_on_extending_does_what_it_says(tmp_path: Path) -> None:
 
     assert value("squares", "hom") == 100
     assert value("flipped", "hom") < 60
+    assert value("gap", "accuracy") == 100
     assert value("sizes", "gap") == 0
     assert {p.name for p in (work / "runs" / "squares" / "scorers").iterdir()}

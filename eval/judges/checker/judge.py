@@ -12,7 +12,8 @@ from ...detectors.cache import Cached
 from ...detectors.depth import DepthEstimator
 from ...geometry.boxes import RELATIONS
 from ...geometry.checker.rules import CheckerRules
-from ..by_rule import Measured, RuleJudge, RuleOptions, Sighting
+from ...geometry.detections import Measurement, Sighting
+from ..by_rule import RuleJudge, RuleOptions
 from .run import ImageToCheck, check_images
 
 
@@ -28,8 +29,8 @@ class CheckerOptions(RuleOptions):
 class CheckerJudge(RuleJudge):
     """PASS, FAIL, or UNDECIDABLE with its reason; the number is a PASS's confidence, else 0."""
 
-    KIND = "checker"
-    RELATIONS = frozenset(RELATIONS)
+    kind = "checker"
+    relations = RELATIONS
     options = CheckerOptions
 
     def __init__(
@@ -53,21 +54,21 @@ class CheckerJudge(RuleJudge):
             **{f"secondary_{name}": value for name, value in second},
         }
 
-    def measure(self, seen: Sighting, relation: str) -> Measured:
-        a, b = seen.names
+    def measure(self, sighting: Sighting, relation: str) -> Measurement:
+        a, b = sighting.names
         image = ImageToCheck(
-            sample_id=seen.case,
-            prompt_id=seen.case,
+            sample_id=sighting.case,
+            prompt_id=sighting.case,
             relation=relation,  # type: ignore[arg-type]
             object_a=a,
             object_b=b,
-            image=seen.image,
-            digest=seen.digest,
+            image=sighting.image,
+            digest=sighting.digest,
         )
-        (found,) = check_images([image], self.rules, self.detector, self.secondary)
-        why = f"{found.verdict} {found.reason or ''}".strip()
-        why += f", confidence {found.confidence:.4f}"
-        if found.verdict == "UNDECIDABLE":
-            return Measured(None, 0.0, why)
-        passed = found.verdict == "PASS"
-        return Measured(passed, found.confidence if passed else 0.0, why)
+        (checked,) = check_images([image], self.rules, self.detector, self.secondary)
+        why = f"{checked.verdict} {checked.reason or ''}".strip()
+        why += f", confidence {checked.confidence:.4f}"
+        if checked.verdict == "UNDECIDABLE":
+            return Measurement(None, 0.0, why)
+        passed = checked.verdict == "PASS"
+        return Measurement(passed, checked.confidence if passed else 0.0, why)

@@ -17,7 +17,7 @@ from PIL import Image
 from refusals import raises
 
 from counterprior.eval.core import Question
-from counterprior.eval.detectors import Detection, DetectorError, Request
+from counterprior.eval.detectors import Detection, Detector, DetectorError, Request
 from counterprior.eval.detectors.pixels import PixelDetector
 from counterprior.eval.detectors.rle import RleError, decode, encode
 from counterprior.eval.engine.asking import Asking, AskJudge
@@ -25,19 +25,16 @@ from counterprior.eval.engine.evaluation import Evaluation, RunSettings, outcome
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate, judge_run
 from counterprior.eval.geometry.boxes import Box
+from counterprior.eval.geometry.metrics import METRICS
 from counterprior.eval.geometry.pse import pse
-from counterprior.eval.judges import RULES, CallPlan, open_judge
-from counterprior.eval.judges.by_rule import RuleJudge
+from counterprior.eval.judges import CallPlan, open_judge
+from counterprior.eval.judges.by_rule import MetricJudge, RuleJudge
 from counterprior.eval.judges.checker.judge import CheckerJudge
-from counterprior.eval.judges.compbench import CompBenchJudge
-from counterprior.eval.judges.geneval import GenEvalJudge
-from counterprior.eval.judges.hrs import HrsJudge
-from counterprior.eval.judges.pse import PseJudge
-from counterprior.eval.judges.visor import VisorJudge
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.scenes.scene import Scene
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
+RULES = (*METRICS, "checker")
 
 
 # A run of rendered images.
@@ -337,6 +334,10 @@ def asked(relation: str, a: str = "cat", b: str = "dog", **facts: str) -> Questi
     )
 
 
+def by_metric(name: str, detector: Detector, *settings: Any, **adapters: Any) -> MetricJudge:
+    return MetricJudge(METRICS[name], detector, *settings, **adapters)
+
+
 def said(judge: RuleJudge, question: Question) -> tuple[str, float | None]:
     ((_, verdict),) = judge.judge([question])
     return verdict.label, verdict.number
@@ -346,20 +347,18 @@ LEFT, RIGHT, LOW = (0, 0, 40, 40), (60, 0, 100, 40), (10, 50, 50, 90)
 
 
 @pytest.mark.parametrize(
-    ("judge", "apart", "reverse", "diagonal"),
+    ("metric", "apart", "reverse", "diagonal"),
     [
-        (PseJudge, 1.0, 0.0, 0.4375),
-        (VisorJudge, 1.0, 0.0, 1.0),
-        (HrsJudge, 1.0, 0.0, 1.0),
-        (GenEvalJudge, 1.0, 0.0, 0.0),
-        (CompBenchJudge, 0.925, 0.0, 0.0),
+        ("pse", 1.0, 0.0, 0.4375),
+        ("visor", 1.0, 0.0, 1.0),
+        ("hrs", 1.0, 0.0, 1.0),
+        ("geneval", 1.0, 0.0, 0.0),
+        ("compbench", 0.925, 0.0, 0.0),
     ],
 )
-def test_every_rule_by_hand(
-    judge: type[RuleJudge], apart: float, reverse: float, diagonal: float
-) -> None:
+def test_every_rule_by_hand(metric: str, apart: float, reverse: float, diagonal: float) -> None:
     def on(a: Sequence[float], b: Sequence[float]) -> RuleJudge:
-        return judge(Given(cat=[(0.9, a)], dog=[(0.8, b)]))
+        return by_metric(metric, Given(cat=[(0.9, a)], dog=[(0.8, b)]))
 
     assert said(on(LEFT, RIGHT), asked("left_of")) == ("holds", pytest.approx(apart))
     assert said(on(RIGHT, LEFT), asked("left_of")) == ("opposite", pytest.approx(reverse))
@@ -373,43 +372,43 @@ def test_every_rule_by_hand(
     # The dog is below the cat, and a little to its right.
     label = "holds" if diagonal > 0.5 else "opposite"
     assert said(on(LEFT, LOW), asked("left_of")) == (label, pytest.approx(diagonal))
-    alone = judge(Given(cat=[(0.9, LEFT)]))
+    alone = by_metric(metric, Given(cat=[(0.9, LEFT)]))
     assert said(alone, asked("left_of")) == ("invalid", 0.0)
-    ((_, failed),) = judge(Given()).judge([asked("left_of", b="unicorn")])
+    ((_, failed),) = by_metric(metric, Given()).judge([asked("left_of", b="unicorn")])
     assert failed.label == "error" and "no class 'unicorn'" in failed.raw and failed.number is None
 
 
 def test_conventions_are_options() -> None:
     given_boxes = Given(cat=[(0.9, (0, 0, 40, 40))], dog=[(0.9, (2, 10, 60, 30))])
     paper, authors = (
-        type(open_judge("pse:pixels"))(given_boxes, open_judge(f"pse:pixels{o}").settings)
+        by_metric("pse", given_boxes, open_judge(f"pse:pixels{o}").settings)
         for o in ("", "?rule.convention=authors")
     )
     assert said(paper, asked("left_of"))[0] == "opposite"
     assert said(authors, asked("left_of"))[0] == "holds"  # from 0.01 on
     one_edge = Given(cat=[(0.9, (0, 10, 40, 60))], dog=[(0.9, (0, 20, 40, 50))])
     settings = open_judge("hrs:pixels?rule.convention=authors").settings
-    assert said(HrsJudge(one_edge), asked("above")) == ("opposite", 0.0)
-    assert said(HrsJudge(one_edge, settings), asked("above")) == ("holds", 1.0)
+    assert said(by_metric("hrs", one_edge), asked("above")) == ("opposite", 0.0)
+    assert said(by_metric("hrs", one_edge, settings), asked("above")) == ("holds", 1.0)
 
 
 def test_instances_count_as_each_paper_counts_them() -> None:
     cats = [(0.9, RIGHT), (0.5, LEFT), (0.4, (0, 50, 40, 90))]
     found = Given(cat=cats, dog=[(0.8, (45, 0, 55, 40))])
-    assert said(VisorJudge(found), asked("left_of")) == ("holds", 1.0)  # any instance
-    assert said(HrsJudge(found), asked("left_of")) == ("opposite", 0.0)  # the surest
+    assert said(by_metric("visor", found), asked("left_of")) == ("holds", 1.0)  # any instance
+    assert said(by_metric("hrs", found), asked("left_of")) == ("opposite", 0.0)  # the surest
     # Their union: two thirds of the cats' pixels are left of the dog, one third right of it.
-    assert said(PseJudge(found), asked("left_of")) == ("opposite", pytest.approx(1 / 3))
+    assert said(by_metric("pse", found), asked("left_of")) == ("opposite", pytest.approx(1 / 3))
     # Two sure detections in the wrong place make one half, and hold nothing.
     wrong = Given(cat=[(1.0, RIGHT)], dog=[(1.0, LEFT)])
-    assert said(CompBenchJudge(wrong), asked("left_of")) == ("opposite", 0.5)
+    assert said(by_metric("compbench", wrong), asked("left_of")) == ("opposite", 0.5)
 
 
 def test_without_a_stated_relation_both_orders_are_measured() -> None:
     neutral = asked("left_of")
     facts = {"axis": "horizontal"}
     for a, b, label in ((LEFT, RIGHT, "holds"), (RIGHT, LEFT, "opposite"), (LEFT, LEFT, "invalid")):
-        judge = PseJudge(Given(cat=[(0.9, a)], dog=[(0.8, b)]))
+        judge = by_metric("pse", Given(cat=[(0.9, a)], dog=[(0.8, b)]))
         question = Question(**{**vars(neutral), "facts": facts})
         assert said(judge, question)[0] == label
     other = Question(**{**vars(neutral), "task": "yes_no", "facts": {}})
@@ -420,11 +419,8 @@ def test_without_a_stated_relation_both_orders_are_measured() -> None:
 def test_depth_needs_an_estimator_and_hiding_needs_touching() -> None:
     near, far, apart = (40, 20, 80, 90), (10, 10, 50, 60), (85, 10, 95, 60)
     found = Given(cat=[(0.9, near)], dog=[(0.8, far)], owl=[(0.8, apart)])
-    with_depth = open_judge("pse:pixels?rule.depth=ground")
-    judges = {
-        kind: cls(found, depth=with_depth.depth)
-        for kind, cls in (("pse", PseJudge), ("compbench", CompBenchJudge))
-    }
+    with_depth: Any = open_judge("pse:pixels?rule.depth=ground")
+    judges = {kind: by_metric(kind, found, depth=with_depth.depth) for kind in ("pse", "compbench")}
     assert said(judges["pse"], asked("in_front_of"))[0] == "holds"
     assert said(judges["pse"], asked("behind"))[0] == "opposite"
     assert said(judges["pse"], asked("hidden_by", "dog", "cat"))[0] == "holds"
@@ -432,8 +428,8 @@ def test_depth_needs_an_estimator_and_hiding_needs_touching() -> None:
     assert said(judges["pse"], asked("behind", "owl", "cat"))[0] == "holds"
     label, number = said(judges["compbench"], asked("in_front_of"))
     assert label == "holds" and number == pytest.approx(0.25 * 1.7 + 0.5 * (400 / 4400) / 0.5)
-    for cls, reason in ((PseJudge, "add rule.depth="), (VisorJudge, "no rule for 'behind'")):
-        ((_, verdict),) = cls(found).judge([asked("behind")])
+    for metric, reason in (("pse", "add rule.depth="), ("visor", "no rule for 'behind'")):
+        ((_, verdict),) = by_metric(metric, found).judge([asked("behind")])
         assert verdict.label == "error" and reason in verdict.raw
 
 
@@ -467,7 +463,7 @@ def test_batches_are_the_single_verdicts() -> None:
         for n, i in enumerate(images)
     ]
     detector = Batching(cat=[(0.9, LEFT)], dog=[(0.8, RIGHT)])
-    labels = [v.label for _, v in PseJudge(detector).judge(iter(questions))]
+    labels = [v.label for _, v in by_metric("pse", detector).judge(iter(questions))]
     assert labels == ["holds"] * 3 + ["error"]
     assert detector.sizes[0] == 3 and sum(detector.sizes) == 4
 
@@ -488,7 +484,7 @@ def test_the_checker_looks_at_perturbed_images_once_too(tmp_path: Path) -> None:
     found = said(CheckerJudge(first, cache=tmp_path), question)
     assert first.looks == 5  # the image, and four perturbations of it
     assert said(CheckerJudge(second, cache=tmp_path), question) == found and second.looks == 0
-    assert said(VisorJudge(second, cache=tmp_path), question) == ("holds", 1.0)
+    assert said(by_metric("visor", second, cache=tmp_path), question) == ("holds", 1.0)
     assert second.looks == 0
 
 

@@ -27,9 +27,10 @@ from counterprior.eval.core import ImageRequest, Question, Verdict
 from counterprior.eval.detectors import Detection, mask_box
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.data import Rows
+from counterprior.eval.geometry.metrics import METRICS
 from counterprior.eval.judges import as_judge
+from counterprior.eval.judges.by_rule import MetricJudge
 from counterprior.eval.judges.pixels import PixelJudge
-from counterprior.eval.judges.pse import PseJudge
 from counterprior.eval.selftest.trials import trials_of
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
 from counterprior.eval.studies import racing
@@ -503,7 +504,9 @@ class Colors:
 def test_paid_generators_race_by_pse_under_one_cap(
     tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(racing, "as_judge", lambda spec, plan: PseJudge(Colors()))
+    monkeypatch.setattr(
+        racing, "as_judge", lambda spec, plan: MetricJudge(METRICS["pse"], Colors())
+    )
     shift = {"far": 0, "near": 16}
     server.draw = lambda body: drawn(body, shift[body["model"]])
     prices = tmp_path / "prices.yaml"
