@@ -46,12 +46,6 @@ class FunctionCaptioner:
         return Caption(f"a {type(said).__name__} is neither a text nor a Caption", "error")
 
 
-def _python_captioner(value: Any, identity: Identity) -> Captioner | None:
-    if isinstance(value, Captioner):
-        return value
-    return FunctionCaptioner(value, identity) if callable(value) else None
-
-
 _CHAT = RegistryEntry(f"{__name__}.chat:ChatCaptioner", paid=True)
 
 CAPTIONERS: Registry[Captioner] = Registry(
@@ -63,16 +57,12 @@ CAPTIONERS: Registry[Captioner] = Registry(
         "openai": _CHAT,
         "scripted": _CHAT,
     },
-    adapt=_python_captioner,
+    protocol=Captioner,
+    wrappers={Callable: FunctionCaptioner},
     accepts="a function of an image and an instruction that returns a text or a `Caption`, or an "
     "object with caption and identity",
 )
 """Each `from_spec` takes a `CallPlan` too, which may be None for a captioner that isn't paid."""
-
-
-def open_captioner(text: str, plan: CallPlan | None = None) -> Captioner:
-    """The captioner that a spec names; raises as `Registry.open`."""
-    return CAPTIONERS.open(text, plan)
 
 
 def as_captioner(value: Any, plan: CallPlan | None = None, identity: Identity = "") -> Captioner:

@@ -53,20 +53,23 @@ class Registry(Mapping[str, RegistryEntry], Generic[T]):
         noun: str,
         entries: Mapping[str, str | RegistryEntry],
         *,
-        adapt: Callable[[Any, Identity], T | None] = lambda value, identity: cast(Any, value),
+        protocol: type[Any] = object,
+        wrappers: Mapping[Any, Callable[[Any, Identity], T]] | None = None,
         accepts: str = "",
         removed: Mapping[str, str] | None = None,
     ) -> None:
-        """noun: what the classes are, in messages. adapt: an adapter from a Python value and its
-        identity; None for a value that can't be one. accepts: values that can, besides specs.
-        removed: old kind -> what to do instead.
+        """noun: name of the classes in messages. protocol: Python values that have it are adapters
+        as they are. wrappers: type of other Python values -> class that makes an adapter of one and
+        its identity. accepts: the values that can be adapters besides specs, in messages. removed:
+        old kind -> what to do instead.
         """
         self.noun = noun
         self._entries = {
             kind: RegistryEntry(entry) if isinstance(entry, str) else entry
             for kind, entry in entries.items()
         }
-        self._adapt = adapt
+        self._protocol = protocol
+        self._wrappers = wrappers or {}
         self._accepts = accepts
         self._removed = removed or {}
 
@@ -155,11 +158,13 @@ class Registry(Mapping[str, RegistryEntry], Generic[T]):
         """
         if isinstance(value, str):
             return self.open(value, *context)
-        adapter = self._adapt(value, identity)
-        if adapter is None:
-            problem = f"{value!r} is no {self.noun}"
-            raise UsageError(problem, f"give a spec, {self._accepts}", code="wrong-type")
-        return adapter
+        if isinstance(value, self._protocol):
+            return cast(T, value)
+        for kind, wrapper in self._wrappers.items():
+            if isinstance(value, kind):
+                return wrapper(value, identity)
+        problem = f"{value!r} can't be used as a {self.noun}"
+        raise UsageError(problem, f"pass a spec, {self._accepts}", code="wrong-type")
 
 
 def python_identity(value: Any, identity: Identity) -> dict[str, str]:

@@ -27,7 +27,7 @@ from ..checkpoints.placement import LoadError
 from ..clips.frames import USUAL, FrameChoice
 from ..core import Case, describe, identity_digest
 from ..judges import CallPlan
-from ..scorers import Scorer, as_scorer, open_scorer
+from ..scorers import Scorer, as_scorer
 from ..store.answers import AnswerLog, answerer_folder, keep_identity, read_identity
 from ..store.shards import RunShard, shard_log
 from .costs import Cost, count_images
@@ -249,7 +249,7 @@ def score_images(
         )
     plan = cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
     count_images(plan, run)
-    opened = [open_scorer(s, plan) if isinstance(s, str) else as_scorer(s) for s in scorers]
+    opened = [as_scorer(scorer, plan) for scorer in scorers]
     with run.lock():
         return [_score(run, scorer, frames, progress) for scorer in opened]
 

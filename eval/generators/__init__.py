@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -85,14 +85,6 @@ class PaidByImage(ABC):
         """As `Generator.identity`."""
 
 
-def _python_generator(value: Any, identity: Identity) -> Generator | None:
-    if isinstance(value, Generator):
-        return value
-    if isinstance(value, Mapping):
-        return MappingGenerator(value, identity)
-    return FunctionGenerator(value, identity) if callable(value) else None
-
-
 GENERATORS: Registry[Generator] = Registry(
     "generator",
     {
@@ -106,7 +98,8 @@ GENERATORS: Registry[Generator] = Registry(
         "openai-video": RegistryEntry(f"{__name__}.openai_video:OpenAIVideos", paid=True),
         "render": f"{__name__}.render:RenderGenerator",
     },
-    adapt=_python_generator,
+    protocol=Generator,
+    wrappers={Mapping: MappingGenerator, Callable: FunctionGenerator},
     accepts="a function (prompt, seed) or (prompt, seed, source), a mapping from case (or its id) "
     "to image, or an object with generate and identity",
 )

@@ -141,12 +141,6 @@ def _as_verdict(question: Question, said: Any) -> Verdict:
     return Verdict("unparsed", repr(said))
 
 
-def _python_judge(value: Any, identity: Identity) -> Judge | None:
-    if isinstance(value, Judge):
-        return value
-    return FunctionJudge(value, identity) if callable(value) else None
-
-
 _CHAT = RegistryEntry(f"{__name__}.chat:ChatJudge", paid=True)
 
 JUDGES: Registry[Judge] = Registry(
@@ -169,7 +163,8 @@ JUDGES: Registry[Judge] = Registry(
             for name, metric in METRICS.items()
         },
     },
-    adapt=_python_judge,
+    protocol=Judge,
+    wrappers={Callable: FunctionJudge},
     accepts="a function of a question that gives a label, a probability of the first label or a "
     "`Verdict`, or an object with judge and identity",
 )

@@ -27,7 +27,7 @@ from ..checkpoints.registry import PYTHON, spec_identity
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import ENCODED, REPORT, USD, draw
 from ..judges import JUDGES, CallPlan, as_judge
-from ..scorers import SCORERS, open_scorer
+from ..scorers import SCORERS, as_scorer
 from . import Method
 from .candidates import (
     Candidate,
@@ -182,7 +182,7 @@ def _open_chooser(text: str, plan: CallPlan) -> Grader:
     """How an image is graded: by a judge, or by a scorer with ``score(pairs) -> floats``."""
     spec = Spec.parse(text)
     if spec.kind in SCORERS:
-        return _by_scorer(open_scorer(text))
+        return _by_scorer(as_scorer(text))
     found: Any = load_factory(spec) if spec.kind == PYTHON else text
     if hasattr(found, "score"):
         return _by_scorer(found)

@@ -15,7 +15,7 @@ from ...progress import Progress, silent
 from ..core import describe, without_nan
 from ..engine.features import image_features
 from ..engine.run import Run
-from ..scorers.features import FeatureExtractor, open_extractor
+from ..scorers.features import EXTRACTORS, FeatureExtractor
 from ..stats.bootstrap import Array
 from ..stats.distances import cmmd, frechet_distance, kernel_distance
 from ..stats.estimate import Estimate
@@ -78,7 +78,7 @@ def set_distances(
     clusters = {case.id: case.clusters[0] for case in runs[base].cases()}
     distances = []
     for spec in specs:
-        extractor = open_extractor(spec) if isinstance(spec, str) else spec
+        extractor = EXTRACTORS.adapt(spec)
         features = {n: image_features(run.root, extractor, progress) for n, run in runs.items()}
         for compared in compared_runs:
             distances += _between(base, compared, features, clusters, extractor)

@@ -54,12 +54,6 @@ class FunctionScorer:
         return [float(self._function(prompt, image)) for prompt, image in pairs]
 
 
-def _python_scorer(value: Any, identity: Identity) -> Scorer | None:
-    if isinstance(value, Scorer):
-        return value
-    return FunctionScorer(value, identity) if callable(value) else None
-
-
 SCORERS: Registry[Scorer] = Registry(
     "scorer",
     {
@@ -70,17 +64,13 @@ SCORERS: Registry[Scorer] = Registry(
         "pickscore": f"{__name__}.pick_score:PickScore",
         "vqascore": f"{__name__}.vqa_score:VqaScore",
     },
-    adapt=_python_scorer,
+    protocol=Scorer,
+    wrappers={Callable: FunctionScorer},
     accepts="a function (prompt, image) that gives a number, or an object with score and identity",
 )
 """Each `from_spec` takes a `CallPlan` too, for a scorer that asks a judge."""
 
 
-def open_scorer(text: str, plan: CallPlan | None = None) -> Scorer:
-    """The scorer that a spec names; raises as `Registry.open`."""
-    return SCORERS.open(text, plan)
-
-
-def as_scorer(value: Any, identity: Identity = "") -> Scorer:
+def as_scorer(value: Any, plan: CallPlan | None = None, identity: Identity = "") -> Scorer:
     """A scorer from anything that can stand for one; raises as `Registry.adapt`."""
-    return SCORERS.adapt(value, None, identity=identity)
+    return SCORERS.adapt(value, plan, identity=identity)

@@ -40,4 +40,3 @@ EXTRACTORS: Registry[FeatureExtractor] = Registry(
         "inception": f"{__package__}.inception:InceptionFeatures",
     },
 )
-open_extractor = EXTRACTORS.open

@@ -34,7 +34,7 @@ from ..roundtrips.log import StepLog
 from ..roundtrips.models import OpenStep, TripModels
 from ..roundtrips.routes import EDITS, MADE, StepKind
 from ..roundtrips.trip import RoundTrip
-from ..scorers import Scorer, open_scorer
+from ..scorers import Scorer, as_scorer
 from ..store.verdicts import Tally, VerdictLog, judging_identity
 from ..suites import open_suite
 from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
@@ -468,7 +468,7 @@ class _Planner:
         """The scores of one scorer, by suite."""
         scorer: Scorer | None = None
         try:
-            scorer = open_scorer(spec, self.calls)
+            scorer = as_scorer(spec, self.calls)
             scorer.identity()
         except CounterpriorError as error:
             self.plan.problems.append(f"scorer {name}: {error}")

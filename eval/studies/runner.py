@@ -35,7 +35,7 @@ from ..methods import apply_methods
 from ..roundtrips.models import TripModels
 from ..roundtrips.routes import check_start
 from ..roundtrips.trip import RoundTrip, TripCase, take_steps
-from ..scorers import Scorer, open_scorer
+from ..scorers import Scorer, as_scorer
 from ..store.shards import RunLock
 from ..store.verdicts import JudgeFailed
 from ..suites import open_suite
@@ -251,7 +251,7 @@ class _Session:
 
     def _open_rater(self, kind: str, spec: str) -> Rater:
         if kind == "scorers":
-            return open_scorer(spec, self.plan)
+            return as_scorer(spec, self.plan)
         judge = open_judge(spec, self.plan)
         check_answering([judge])
         return judge

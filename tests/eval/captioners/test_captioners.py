@@ -14,7 +14,7 @@ from tiny_vlm import VLMS
 
 from counterprior.agents.budget import Budget, PriceTable
 from counterprior.errors import UsageError
-from counterprior.eval.captioners import as_captioner, open_captioner
+from counterprior.eval.captioners import as_captioner
 from counterprior.eval.captioners.hf_vlm import LocalCaptioner
 from counterprior.eval.core import Caption, CaptionRequest
 from counterprior.eval.judges import CallPlan
@@ -41,7 +41,7 @@ def test_a_server_is_shown_the_image_and_the_instruction_alone(
 ) -> None:
     server.answer = lambda body: "<think>A dog? No.</think>\nA cat and a dog.\n"
     server.faults += [None, fault(finish="refusal"), fault(finish="length"), fault(status=400)]
-    captioner = open_captioner(f"{server.spec(protocol)}&max_tokens=64", plan)
+    captioner = as_captioner(f"{server.spec(protocol)}&max_tokens=64", plan)
     found = written(captioner, *(request(name) for name in "abcd"))
     assert found["a"] == Caption("A cat and a dog.")
     assert found["b"].status == "refused"
@@ -60,10 +60,10 @@ def test_a_server_is_shown_the_image_and_the_instruction_alone(
 
 def test_a_resumed_run_pays_for_no_caption_twice(server: Any, plan: CallPlan) -> None:
     server.answer = lambda body: "A cat."
-    first = open_captioner(server.spec("openai"), plan)
+    first = as_captioner(server.spec("openai"), plan)
     assert len(written(first, request("a"), request("b"))) == 2
     del first
-    again = open_captioner(server.spec("openai"), plan)
+    again = as_captioner(server.spec("openai"), plan)
     found = written(again, request("a"), request("b"), request("b", "blue"), request("c"))
     assert {caption.text for caption in found.values()} == {"A cat."}
     assert server.paid == 2 + 2  # another image of the same name is asked about
@@ -96,12 +96,12 @@ def test_a_wrong_spec_is_refused(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with raises(*message, error=UsageError):
-        open_captioner(spec, plan)
+        as_captioner(spec, plan)
 
 
 def test_a_paid_captioner_needs_a_plan() -> None:
     with raises("missing-option", "openai", error=UsageError):
-        open_captioner("openai:m")
+        as_captioner("openai:m")
     with raises("wrong-type", "7", error=UsageError):
         as_captioner(7)
 
@@ -111,7 +111,7 @@ def test_a_paid_captioner_needs_a_plan() -> None:
     [k if k == "llava" else pytest.param(k, marks=pytest.mark.lane) for k in sorted(VLMS)],
 )
 def test_a_local_model_writes_greedily(checkpoint: Callable[[str], Path], kind: str) -> None:
-    captioner = open_captioner(f"hf-vlm:{checkpoint(kind)}?device=cpu&max_tokens=5")
+    captioner = as_captioner(f"hf-vlm:{checkpoint(kind)}?device=cpu&max_tokens=5")
     assert isinstance(captioner, LocalCaptioner)
     asked = [request("a"), request("b", "blue"), request("a")]
     first, other, again = (caption for _, caption in captioner.caption(asked))

@@ -1,6 +1,7 @@
 """A registry opens what a spec names, and refuses what the adapter doesn't declare."""
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -59,8 +60,10 @@ TOOLS: Registry[object] = Registry(
         "brush": f"{__name__}:Brush",
         "chalk": f"{__name__}:Chalk",
         "pencil": RegistryEntry(f"{__name__}:Pencil", paid=True),
+        "crayon": RegistryEntry(f"{__name__}:Brush", argument="[COLOR]"),
     },
-    adapt=lambda value, identity: (value, identity) if callable(value) else None,
+    protocol=Chalk,
+    wrappers={Mapping: lambda value, identity: dict(value), Callable: lambda *made_of: made_of},
     accepts="a function",
     removed={"quill": "use a brush"},
 )
@@ -126,6 +129,8 @@ def test_refuses_a_paid_adapter_without_a_call_plan() -> None:
 def test_adapts_python_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert TOOLS.adapt(len, identity="v1") == (len, "v1")
     assert isinstance(TOOLS.adapt("chalk"), Chalk)
+    assert TOOLS.adapt(chalk := Chalk()) is chalk
+    assert TOOLS.adapt({"a": 1}) == {"a": 1}
     with raises("wrong-type", "7", "tool", "a function"):
         TOOLS.adapt(7)
     (tmp_path / "plugged.py").write_text("def make(size):\n    return lambda: size * 2\n")
@@ -143,4 +148,5 @@ def test_declares_each_option_for_tables() -> None:
     assert rows["width"].help == "Width of a line, on paper."
     assert rows["wait"].form == "a number of seconds above 0" and rows["wait"].default == ""
     assert rows["paper"].form == "the name of a paper"
+    assert TOOLS.argument("crayon") == "[COLOR]" and TOOLS.argument("brush") == "MODEL[@URL]"
     assert TOOLS.argument("pencil") == "[MODEL]" and TOOLS.options("chalk") is Options

@@ -18,7 +18,7 @@ from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.engine.features import image_features
 from counterprior.eval.results.distances import set_distances
-from counterprior.eval.scorers.features import open_extractor
+from counterprior.eval.scorers.features import EXTRACTORS
 from counterprior.eval.stats.distances import frechet_distance
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -51,7 +51,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_features_are_recorded_and_computed_once(runs: list[Path], network: Path) -> None:
-    extractor = open_extractor(f"inception:{network}?device=cpu")
+    extractor = EXTRACTORS.open(f"inception:{network}?device=cpu")
     found = image_features(runs[1], extractor)
     assert len(found) == 11 and ASKED[3].id not in found
     assert found[ASKED[0].id].tolist() == [60, 60, 60, 120, 120, 120]
@@ -82,7 +82,7 @@ def test_distances_are_named_by_what_was_measured(
         ("cmmd", "clip:checkpoint-clip"),
     ]
     assert {one.n for one in found} == {11} and found[0].dimensions == 6
-    one, two = (image_features(run, open_extractor(specs[0])) for run in runs)
+    one, two = (image_features(run, EXTRACTORS.open(specs[0])) for run in runs)
     expected = frechet_distance([one[case] for case in two], list(two.values()))
     assert found[0].value == pytest.approx(expected) and not found[0].warning
     assert np.isnan(found[0].interval.low) and found[1].interval.low < found[1].value
@@ -93,11 +93,11 @@ def test_distances_are_named_by_what_was_measured(
 
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> None:
     with raises("missing-option", "inception:FILE", error=UsageError):
-        open_extractor("inception:")
+        EXTRACTORS.open("inception:")
     with raises("no-such-file", "gone.pt", "TorchScript", error=UsageError):
-        open_extractor("inception:gone.pt")
+        EXTRACTORS.open("inception:gone.pt")
     with raises("unknown-option", "batch", error=UsageError):
-        open_extractor("inception:x?batch=1")
+        EXTRACTORS.open("inception:x?batch=1")
     (tmp_path / "net.pt").write_bytes(b"no program")
     with raises("load-failed", "net.pt", "TorchScript", error=LoadError):
         set_distances(runs, [f"inception:{tmp_path / 'net.pt'}?device=cpu"])

@@ -12,7 +12,7 @@ from refusals import raises
 from tiny_text import CHATML, qwen_tokenizer
 
 from counterprior.errors import UsageError
-from counterprior.eval.scorers import open_scorer
+from counterprior.eval.scorers import as_scorer
 from counterprior.eval.scorers.hpsv3 import REWARD, fitted
 
 SOURCE = '''
@@ -123,7 +123,7 @@ def test_the_score_is_the_first_output_of_the_head_at_its_token(
     from transformers import Qwen2VLConfig, Qwen2VLModel
 
     base, tuned = published
-    scorer: Any = open_scorer(f"hpsv3:{tuned}?base={base}&device=cpu")
+    scorer: Any = as_scorer(f"hpsv3:{tuned}?base={base}&device=cpu")
     pairs = [("dog left of cat", noise(1, (40, 30))), ("a man", noise(2, (30, 50)))]
     weights = load_file(tuned / "HPSv3.safetensors")
     config = Qwen2VLConfig.from_pretrained(base)
@@ -172,7 +172,7 @@ def test_without_the_package_it_says_what_to_install(
     spec = f"hpsv3:{tuned}?base={base}&device=cpu"
     package.write_text("INSTRUCTION = 7\n")
     with raises("missing-library", "INSTRUCTION", "--no-deps", error=UsageError):
-        open_scorer(spec)
+        as_scorer(spec)
     package.unlink()
     with raises("missing-library", "pip install --no-deps hpsv3", error=UsageError):
-        open_scorer(spec)
+        as_scorer(spec)

@@ -17,7 +17,7 @@ from tiny_scorers import BERT, REWARD, SIDE, image_reward_weights, open_clip_wei
 
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
-from counterprior.eval.scorers import Scorer, ScorerError, as_scorer, open_scorer
+from counterprior.eval.scorers import Scorer, ScorerError, as_scorer
 from counterprior.eval.scorers.transforms import cropped, normalized, padded
 
 Checkpoint = Callable[[str], Path]
@@ -50,7 +50,7 @@ KINDS = pytest.mark.parametrize("kind", ["clipscore", "hps", "image-reward", "pi
 def test_scores_depend_on_image_and_words_and_not_on_the_batch(
     checkpoint: Checkpoint, kind: str
 ) -> None:
-    scorer = open_scorer(spec_of(kind, checkpoint))
+    scorer = as_scorer(spec_of(kind, checkpoint))
     together = scorer.score(PAIRS)
     assert len(set(together)) == 3 and all(map(math.isfinite, together))
     assert together == pytest.approx([scorer.score([pair])[0] for pair in PAIRS], abs=1e-4)
@@ -64,10 +64,10 @@ def test_the_identity_tells_settings_and_weights_apart(
     checkpoint: Checkpoint, kind: str, tmp_path: Path
 ) -> None:
     spec = spec_of(kind, checkpoint)
-    identity = open_scorer(spec).identity()
+    identity = as_scorer(spec).identity()
     assert identity["kind"] == kind and identity["dtype"] == "float32" and identity["batch"] == "1"
     assert all(isinstance(value, str) for value in identity.values())
-    assert open_scorer(spec + "&batch=2").identity() == {**identity, "batch": "2"}
+    assert as_scorer(spec + "&batch=2").identity() == {**identity, "batch": "2"}
     folder = Path(spec.partition(":")[2].partition("?")[0])
     other = tmp_path / folder.name
     shutil.copytree(folder, other)
@@ -75,7 +75,7 @@ def test_the_identity_tells_settings_and_weights_apart(
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
-    changed = open_scorer(spec.replace(str(folder), str(other), 1)).identity()
+    changed = as_scorer(spec.replace(str(folder), str(other), 1)).identity()
     assert changed["revision"] != identity["revision"]
 
 
@@ -90,16 +90,16 @@ def test_torn_files_end_the_run_and_wrong_options_are_refused(
     weights = max(torn.iterdir(), key=lambda path: path.stat().st_size)
     weights.write_bytes(weights.read_bytes()[:500])
     with raises("load-failed", "torn", error=LoadError):
-        open_scorer(spec.replace(str(folder), str(torn), 1)).score(PAIRS[:1])
+        as_scorer(spec.replace(str(folder), str(torn), 1)).score(PAIRS[:1])
     for options, reason in (
         ("&batch=0", ("bad-option", "batch", "'0'")),
         ("&temperature=1", ("unknown-option", "temperature")),
         ("&dtype=int8", ("bad-option", "dtype", "'int8'")),
     ):
         with raises(*reason, error=UsageError):
-            open_scorer(spec + options)
+            as_scorer(spec + options)
     with raises("wrong-model", error=UsageError):
-        open_scorer(f"{kind}:nobody/nothing?device=cpu")
+        as_scorer(f"{kind}:nobody/nothing?device=cpu")
 
 
 def published_pixels(image: Image.Image, fitted: Callable[[Image.Image, int], Image.Image]) -> Any:
@@ -164,7 +164,7 @@ def open_clip_score(weights: dict[str, Any], pixels: Any, tokens: Any) -> float:
 
 
 def test_hps_is_what_open_clip_computes_on_the_padded_image(checkpoint: Checkpoint) -> None:
-    scorer: Any = open_scorer(spec_of("hps", checkpoint))
+    scorer: Any = as_scorer(spec_of("hps", checkpoint))
     weights = open_clip_weights()
     for prompt, image in PAIRS:
         # 0 after the end, as open_clip pads; it can't be seen through the causal mask.
@@ -181,8 +181,8 @@ def test_pickscore_is_the_logit_and_clipscore_a_hundred_cosines(checkpoint: Chec
 
     folder = checkpoint("clip")
     model, processor = CLIPModel.from_pretrained(folder), CLIPProcessor.from_pretrained(folder)
-    pick, clip = (open_scorer(spec_of(kind, checkpoint)) for kind in ("pickscore", "clipscore"))
-    paper = open_scorer(spec_of("clipscore", checkpoint, "&scale=2.5&prefix=A photo depicts "))
+    pick, clip = (as_scorer(spec_of(kind, checkpoint)) for kind in ("pickscore", "clipscore"))
+    paper = as_scorer(spec_of("clipscore", checkpoint, "&scale=2.5&prefix=A photo depicts "))
     signs = set()
     for (prompt, image), depicts in zip(PAIRS, (False, True, False), strict=True):
         text = f"A photo depicts {prompt}" if depicts else prompt
@@ -257,7 +257,7 @@ def published_reward(weights: dict[str, Any], tokens: Any, mask: Any, pixels: An
 
 
 def test_image_reward_is_what_its_paper_describes(checkpoint: Checkpoint) -> None:
-    scorer: Any = open_scorer(spec_of("image-reward", checkpoint))
+    scorer: Any = as_scorer(spec_of("image-reward", checkpoint))
     weights = image_reward_weights()
     for prompt, image in PAIRS:
         words = scorer.tokenizer(
@@ -306,7 +306,7 @@ def test_vqascore_is_the_probability_of_yes_in_the_whole_vocabulary(asked: Path)
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-    scorer = open_scorer(f"vqascore:hf-vlm:{asked}?device=cpu&batch=2")
+    scorer = as_scorer(f"vqascore:hf-vlm:{asked}?device=cpu&batch=2")
     assert getattr(scorer, "batch", None) == 2
     model = AutoModelForImageTextToText.from_pretrained(asked)
     processor = AutoProcessor.from_pretrained(asked)
@@ -336,19 +336,19 @@ def test_a_judge_without_probabilities_has_no_vqascore(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     (tmp_path / "labels.csv").write_text("case,question,label\n")
-    scorer = open_scorer(f"vqascore:human:{tmp_path / 'labels.csv'}")
+    scorer = as_scorer(f"vqascore:human:{tmp_path / 'labels.csv'}")
     with raises("no-log-probabilities", "VQAScore", error=ScorerError):
         scorer.score(PAIRS[:1])
-    unanswerable = open_scorer(f"vqascore:hf-vlm:{checkpoint('llava')}?device=cpu")
+    unanswerable = as_scorer(f"vqascore:hf-vlm:{checkpoint('llava')}?device=cpu")
     with raises("no-log-probabilities", "Yes", error=ScorerError):
         unanswerable.score(PAIRS[:1])
 
 
 def test_functions_and_specs_are_scorers() -> None:
-    scorer = as_scorer(lambda prompt, image: len(prompt) + image.width, "7")
+    scorer = as_scorer(lambda prompt, image: len(prompt) + image.width, identity="7")
     assert isinstance(scorer, Scorer) and scorer.score(PAIRS[:1]) == [len(PROMPTS[0]) + 64.0]
     assert scorer.identity()["version"] == "7"
     with raises("wrong-type", "7", error=UsageError):
         as_scorer(7)
     with raises("unknown-name", "beauty", error=UsageError):
-        open_scorer("beauty:")
+        as_scorer("beauty:")
