@@ -177,16 +177,20 @@ def test_every_rule_varies_in_the_papers_proportions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "reason"),
+    ("old", "new", "facts"),
     [
-        ("factual: true", "factual: false", "needs 1-2 factual"),
-        ("      surface: floor", "      wall: floor", "slots must be"),
-        ("surface: ceiling of", "surface: floor of", "another variant shows the same"),
+        ("factual: true", "factual: false", ("fall:", "1-2 factual", "4-5 counterfactual")),
+        ("      surface: floor", "      wall: floor", ("fall, down:", "['direction', 'surface']")),
+        (
+            "surface: ceiling of",
+            "surface: floor of",
+            ("fall, down:", "'The red ball rests against the floor of the room, in its middle.'"),
+        ),
     ],
 )
-def test_a_faulty_rule_is_named(bank: Path, old: str, new: str, reason: str) -> None:
+def test_a_faulty_rule_is_named(bank: Path, old: str, new: str, facts: tuple[str, ...]) -> None:
     edit(bank / "rules.yaml", old, new)
-    with pytest.raises(BankError, match=rf"rules\.yaml, fall.*{reason}"):
+    with raises("bad-entry", "rules.yaml", *facts, error=BankError):
         _ = Banks(bank).rules
 
 
@@ -306,7 +310,7 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
         "fact": "",
     }
     file.write_text(yaml.safe_dump([*entries, twin], sort_keys=False))
-    with pytest.raises(BankError, match=f"the same pair as {entries[0]['id']}"):
+    with raises("duplicate-id", f"{entries[0]['id']}-again:", entries[0]["id"], error=BankError):
         read_pairs(bank)
 
 

@@ -447,7 +447,7 @@ def test_a_damaged_folder_is_found_first(damaged: tuple[Path, Path]) -> None:
 
 def test_folders_that_are_no_parts_are_refused(damaged: tuple[Path, Path]) -> None:
     public, private = damaged
-    with pytest.raises(ReleaseError, match=f"{private} is not the public part of a release"):
+    with raises("not-a-release", private, "--holdout", error=ReleaseError):
         problems(private, public)
     restate(public, lambda facts: facts.update(holdout=None))
     for folders in ((public, private), (private, public)):
@@ -511,8 +511,8 @@ def test_what_cannot_be_held_out_is_refused(
 
 def test_a_share_that_takes_nothing_or_all_is_refused(full: Build) -> None:
     few = replace(full, configs=tuple(c for c in full.configs if c.name == RULE))
-    for fraction, reason in ((1e-9, "holds out no row"), (1 - 1e-9, f"leaves no row of {RULE}")):
-        with pytest.raises(ValueError, match=reason):
+    for fraction, facts in ((1e-9, ("larger",)), (1 - 1e-9, (RULE, "smaller"))):
+        with raises("too-few-items", f"--holdout {fraction}", *facts):
             split(few, Secret(fraction, SALT))
 
 

@@ -506,7 +506,7 @@ def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: Inli
 def test_a_folder_in_use_is_refused_before_any_work(tmp_path: Path) -> None:
     settings = CorpusSettings(MineSettings(SourceSettings(("nothing.csv",))), tmp_path)
     with Lock(tmp_path / LOCK, "the folder"):
-        with pytest.raises(InUseError, match=f"{tmp_path} is in use") as refused:
+        with raises("in-use", tmp_path, error=InUseError) as refused:
             run(settings, silent)
         assert refused.value.exit_code == 1
     with raises("no-such-file", "tsv.gz", "jsonl.gz", error=SourceError):

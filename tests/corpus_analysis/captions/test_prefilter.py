@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_captions import MADE_CAPTIONS
+from refusals import raises
 
 from counterprior.corpus_analysis.captions.extract import spatial_words
 from counterprior.corpus_analysis.captions.ontology import FOLDER, Ontology
@@ -153,7 +154,7 @@ def test_an_entity_must_not_be_a_trigger(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
     everyday = tmp_path / "everyday.yaml"
     everyday.write_text(everyday.read_text() + "- {name: top}\n")
-    with pytest.raises(ValueError, match="'top'"):
+    with raises("bad-entry", "'top'"):
         Prefilter(Ontology.read(tmp_path))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import datasets
 import pytest
+from refusals import raises
 
 from counterprior.clip_files import Clip, encode_mp4, encode_webp, read_clip
 from counterprior.errors import UsageError
@@ -82,7 +83,7 @@ def test_what_the_renderer_is_set_to_do_over_time_is_found_again(tmp_path: Path)
     assert again.data == (tmp_path / "run" / image.file).read_bytes()
     with (
         Evaluation.start(settings, generator.identity(), found) as evaluation,
-        pytest.raises(UsageError, match=f"{case.id}: no frame 9 in a clip of 5"),
+        raises("no-frame", case.id, "9", "of 5", error=UsageError),
     ):
         evaluation.ask(PixelJudge(), frames="0,9")
 
@@ -185,7 +186,7 @@ def test_a_judge_may_be_shown_all_frames_at_once(tmp_path: Path, server: Any) ->
     assert judged.result.card.asked == 2 and judged.whole["valid"].n == 2
     assert not [name for name in judged.whole if "frame" in name]
     assert judged.log.identity["clips"].startswith("together ")
-    with pytest.raises(UsageError, match="clips is frames or together, not 'all'"):
+    with raises("bad-option", "openai: clips", "frames", "together", "'all'", error=UsageError):
         judge_run(tmp_path / "run", [spec.replace("together", "all")], rows=found)
 
 
@@ -207,7 +208,7 @@ def test_a_report_plays_clips_and_a_replaced_clip_is_judged_anew(tmp_path: Path)
     (verdicts,) = run.glob("verdicts/*/verdicts.jsonl")
     whole_file = verdicts.read_text()
     verdicts.write_text("".join(whole_file.splitlines(keepends=True)[:-1]))
-    with pytest.raises(RunError, match="1 of 2 images are not judged"):
+    with raises("incomplete-run", run, "1 of 2", error=RunError):
         score_run(run, ScoreSettings())
     verdicts.write_text(whole_file)
     page = (write_report([run], tmp_path / "site").parent / "gallery-run.html").read_text()

@@ -277,7 +277,7 @@ def test_one_cap_is_over_images_and_all_judges_together(
         return Counter(asked.path for asked in server.asked)
 
     for cap in (0.22, 0.2595):
-        with pytest.raises(BudgetError, match=f"cap of {cap} USD"):
+        with raises("over-budget", f"{cap} USD", error=BudgetError):
             evaluate_run(settings, spec(server), judges, cost=Cost(1, cap, prices))
         assert sum(number * billed[path] for path, number in asked().items()) <= cap
     assert asked()["/v1/images/generations"] == 6 and 0 < asked()["/v1/chat/completions"] < 6

@@ -128,7 +128,7 @@ def test_moments_in_eight_bits_are_trained_and_resumed_too(
     assert np.mean(found[-8:]) < 0.95 * np.mean(found[:8])
     for stop in (5, 18):
         trained(opened, "sdxl", flips, tmp_path / "killed", large, stop)
-    with monkeypatch.context() as without, pytest.raises(ValueError, match="optimizer than adamw:"):
+    with monkeypatch.context() as without, raises("another-run", "adamw", "--out"):
         without.setitem(sys.modules, "bitsandbytes.optim", None)
         trained(opened, "sdxl", flips, tmp_path / "killed", large)
     trained(opened, "sdxl", flips, tmp_path / "killed", large)

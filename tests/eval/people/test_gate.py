@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import raises
 
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
@@ -77,17 +78,17 @@ def test_order_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labeled", "folds", "reason"),
+    ("labeled", "folds", "code", "facts"),
     [
-        (gate_sample(0, 0, n=8), 2, "annotators accept 8 of 8"),
-        (gate_sample(2, 0, n=8), 2, "annotators accept 0 of 8"),
-        (gate_sample(0.5, 0, n=8), 9, "9 folds for the labeled images of 8 laws"),
+        (gate_sample(0, 0, n=8), 2, "too-few-items", ("8 of 8", "L1")),
+        (gate_sample(2, 0, n=8), 2, "too-few-items", ("0 of 8", "L1")),
+        (gate_sample(0.5, 0, n=8), 9, "out-of-range", ("9 folds", "8 laws")),
     ],
 )
 def test_refuses_one_sided_labels_and_too_many_folds(
-    labeled: GateSample, folds: int, reason: str
+    labeled: GateSample, folds: int, code: str, facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(ValueError, match=reason):
+    with raises(code, *facts):
         calibrate(labeled, folds)
 
 

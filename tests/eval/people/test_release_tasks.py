@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import raises
 from releases import small_release
 
 from counterprior.builders import suite
@@ -71,13 +72,13 @@ def test_people_vote_on_a_release_and_a_build_says_so(
 
 
 def test_what_can_t_be_read_is_said(release: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="read with --kind bank"):
+    with raises("unsupported", release, "--kind bank", error=UsageError):
         open_audit([release], "worlds", tmp_path / "votes")
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "checksums.json").write_text(json.dumps({"files": {}, "version": "1"}))
-    with pytest.raises(DataError, match="none of its configs has gold images"):
+    with raises("nothing-to-do", bare, "gold images", error=DataError):
         open_audit([bare], "bank", tmp_path / "votes")
     (tmp_path / "votes.yaml").write_text("- {pair: a, read: b, said: accept, people: 0}\n")
-    with pytest.raises(BankError, match="people: must be at least 1"):
+    with raises("bad-entry", tmp_path / "votes.yaml", "a: people:", "1", error=BankError):
         read_votes(tmp_path)

@@ -15,6 +15,7 @@ from loopback_hub import LoopbackHub
 from PIL import Image
 from published import CC, publish
 from pushing import REPO, at, online, push
+from refusals import raises
 from releases import RULES, small_release
 
 from counterprior.errors import UsageError
@@ -25,7 +26,7 @@ from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate
 from counterprior.eval.generators import as_generator, open_generator
 from counterprior.eval.judges import as_judge
 from counterprior.eval.publishing.hub import PublishedImages
-from counterprior.eval.publishing.publication import fetch_publication
+from counterprior.eval.publishing.publication import fetch_publication, read_publication
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.release import ReleaseError
 
@@ -130,15 +131,14 @@ def test_other_rows_are_refused_or_compared(release: Path, folder: Path, tmp_pat
         return [row.model_copy(update={"status": "revised"}) for row in rows]
 
     other = small_release(tmp_path / "other", (RULES,), edited)
-    with pytest.raises(
-        UsageError, match=r"were made for rows with digest .*, yours have .*rows=any"
-    ):
+    digest = read_publication(folder).runs[0].rows_sha256[:12]
+    with raises("different-rows", "rule_decoupling/colors", digest, "rows=any", error=UsageError):
         judged(other, tmp_path / "a", f"hub:{folder}")
     again = judged(other, tmp_path / "b", f"hub:{folder}?rows=any")
     assert Run.open(again).header.generator["rows"] == "any"
     settings = RunSettings(suite="attribute_decoupling", data="", out=tmp_path / "c")
     small = small_release(tmp_path / "attributes", ("attribute_decoupling",))
-    with pytest.raises(UsageError, match="no published images of attribute_decoupling"):
+    with raises("nothing-to-do", "colors", "attribute_decoupling", RULES, error=UsageError):
         generate(replace(settings, data=str(small)), f"hub:{folder}")
 
 
@@ -148,30 +148,32 @@ def test_a_case_with_another_prompt_or_none_at_all_is_refused(run: Path, folder:
     cases = Run.open(run).cases()
     images.check(cases)
     images.check([*cases[:1], replace(cases[1], row="new")])  # a row more is a missing image
-    with pytest.raises(UsageError, match="the prompt is 'other', the published image was made for"):
+    with raises("different-rows", cases[1].id, "prompt", "'other'", repr(cases[1].prompt)):
         images.check([cases[0], replace(cases[1], prompt="other")])
-    with pytest.raises(UsageError, match="the source image is"):
+    with raises("different-rows", cases[0].id, "source image", "'sources/a.png'"):
         images.check([replace(cases[0], source="sources/a.png")])
-    with pytest.raises(UsageError, match="none of the 1 cases"):
+    with raises("different-rows", "none of the 1 cases", "colors", RULES):
         images.check([replace(cases[0], row="new")])
     with pytest.raises(FileNotFoundError):
         images.generate(ImageRequest("", 0, case=replace(cases[0], seed=99)))
 
 
 @pytest.mark.parametrize(
-    ("spec", "why"),
+    ("spec", "code", "facts"),
     [
-        ("{}?generator=nobody", "choose from colors"),
-        ("{}?seed=1", "no option 'seed'"),
-        ("{}?rows=some", "rows must be same or any, not 'some'"),
-        ("", "write hub:NAMESPACE/NAME@TAG"),
-        ("nowhere", "no publication at nowhere"),
-        ("a/b", "or NAMESPACE/NAME@TAG"),
-        ("a/b@main", "or NAMESPACE/NAME@TAG"),
+        ("{}?generator=nobody", "missing-option", ("?generator=", "colors")),
+        ("{}?seed=1", "unknown-option", ("hub:", "'seed'", "generator, rows")),
+        ("{}?rows=some", "bad-option", ("hub: rows", "same", "any", "'some'")),
+        ("", "missing-option", ("hub:NAMESPACE/NAME@TAG",)),
+        ("nowhere", "no-such-file", ("nowhere", "NAMESPACE/NAME@TAG")),
+        ("a/b", "no-such-file", ("a/b:", "NAMESPACE/NAME@TAG")),
+        ("a/b@main", "no-such-file", ("a/b@main:", "NAMESPACE/NAME@TAG")),
     ],
 )
-def test_a_wrong_spec_says_what_is_right(folder: Path, spec: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why):
+def test_a_wrong_spec_says_what_is_right(
+    folder: Path, spec: str, code: str, facts: tuple[str, ...]
+) -> None:
+    with raises(code, *facts, error=UsageError):
         open_generator("hub:" + spec.format(folder))
 
 
@@ -180,7 +182,7 @@ def test_damage_is_found_before_an_image_is_used(folder: Path, tmp_path: Path, n
     copy = Path(shutil.copytree(folder, tmp_path / "p"))
     data = (copy / name).read_bytes()
     (copy / name).write_bytes(data.replace(b"colors", b"colorz") + b"\n")
-    with pytest.raises(ReleaseError, match=r"is not what checksums\.json lists"):
+    with raises("changed-file", copy, name, "checksums.json", error=ReleaseError):
         open_generator(f"hub:{copy}")
     (copy / name).unlink()
     with pytest.raises(ReleaseError):
@@ -191,7 +193,7 @@ def test_a_path_out_of_the_folder_is_no_publication(folder: Path, tmp_path: Path
     copy = Path(shutil.copytree(folder, tmp_path / "p"))
     text = (copy / "publication.json").read_text()
     (copy / "publication.json").write_text(text.replace("images/test", "../images/test"))
-    with pytest.raises(ReleaseError, match="not of this version"):
+    with raises("another-version", copy / "publication.json", "files.0.file", error=ReleaseError):
         open_generator(f"hub:{copy}")
 
 
@@ -209,7 +211,7 @@ def test_from_the_hub_at_a_tag(release: Path, run: Path, folder: Path, tmp_path:
             assert publication.address == f"{REPO}@v1.0.0"
             assert not (root / "verdicts").exists(), "only images are fetched"
             again = judged(release, tmp_path / "again", f"hub:{REPO}@v1.0.0?generator=colors")
-            with pytest.raises(ReleaseError, match="has no revision 'v9'"):
+            with raises("no-revision", REPO, "'v9'", error=ReleaseError):
                 open_generator(f"hub:{REPO}@v9")
         assert numbers(again) == numbers(run)
         assert Run.open(again).header.generator["publication"] == f"{REPO}@v1.0.0"
@@ -221,5 +223,5 @@ def test_an_unknown_format_and_an_older_run_are_named(folder: Path, tmp_path: Pa
     copy = Path(shutil.copytree(folder, tmp_path / "p"))
     text = (copy / "publication.json").read_text().replace('"format": 1', '"format": 2')
     (copy / "publication.json").write_text(text)
-    with pytest.raises(ReleaseError, match="not of this version"):
+    with raises("another-version", copy / "publication.json", "format", "2", error=ReleaseError):
         fetch_publication(str(copy))

@@ -192,12 +192,12 @@ def test_boxes_are_drawn_on_images_of_every_verdict(two: list[str], tmp_path: Pa
 
 
 def test_rejects_methods_that_cannot_be_compared(two: list[str], tmp_path: Path) -> None:
-    for methods, reason in (
-        ([two[0].partition("=")[2]], "has no name: write METHOD=FILE"),
-        ([two[0], two[0]], "occurs twice"),
-        ([two[0], "plain-sd=x"], "differs only in punctuation"),
+    for methods, *problem in (
+        ([two[0].partition("=")[2]], "missing-option", two[0].partition("=")[2], "METHOD=FILE"),
+        ([two[0], two[0]], "duplicate-id", "'Plain SD'"),
+        ([two[0], "plain-sd=x"], "duplicate-id", "'plain-sd'"),
     ):
-        with pytest.raises(UsageError, match=reason):
+        with raises(*problem, error=UsageError):
             check_report(CheckInputs(methods))
     with raises("unknown-reference", "other", "--before", error=UsageError):
         check_report(CheckInputs(two, before=["other=x"]))

@@ -856,16 +856,17 @@ def test_exports_say_what_the_scores_say(
 
 
 def test_an_export_that_lacks_something_says_so(runs: dict[str, Path], tmp_path: Path) -> None:
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"exports": ("pdf",)}, f"choose from {', '.join(FORMS)}"),
-        ({"exports": ("hub",)}, "--dataset NAMESPACE/NAME"),
-        ({"dataset": "dist/a/b"}, "write NAMESPACE/NAME"),
-        ({"dataset": "a/b"}, "the release's tag"),
-        ({"dataset": "a/b@main"}, "the release's tag"),
-        ({"dataset": "a/b@5503434"}, "its 40 digits"),
+    forms = ("NAMESPACE/NAME@vX.Y.Z", "NAMESPACE/NAME@COMMIT", "40")
+    wrong: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
+        ({"exports": ("pdf",)}, "unknown-name", ("--export", "'pdf'", ", ".join(FORMS))),
+        ({"exports": ("hub",)}, "missing-option", ("--export hub", f"--dataset {forms[0]}")),
+        ({"dataset": "dist/a/b"}, "bad-option", ("--dataset", "'dist/a/b'", *forms)),
+        ({"dataset": "a/b"}, "bad-option", ("--dataset", "'a/b'", *forms)),
+        ({"dataset": "a/b@main"}, "bad-option", ("--dataset", "'a/b@main'", *forms)),
+        ({"dataset": "a/b@5503434"}, "bad-option", ("--dataset", "'a/b@5503434'", *forms)),
     ]
-    for changes, reason in wrong:
-        with pytest.raises(UsageError, match=reason):
+    for changes, code, facts in wrong:
+        with raises(code, *facts, error=UsageError):
             write_report([runs["fair"]], tmp_path / "site", **changes)
     assert not (tmp_path / "site").exists()
 

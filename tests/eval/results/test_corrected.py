@@ -163,12 +163,13 @@ def test_labels_of_what_a_run_does_not_have_are_refused(tmp_path: Path) -> None:
     outcomes, _ = draw(5, 0)
     run = judged_run(tmp_path / "run", outcomes)
     case = outcomes[0].case.id
-    for row, reason in (
-        (("elsewhere", "arrangement", "correct"), "no case 'elsewhere'"),
-        ((case, "order", "correct"), "no question 'order'"),
-        ((case, "arrangement", "first_left"), "'first_left'"),
+    for row, *problem in (
+        (("elsewhere", "arrangement", "correct"), "unknown-reference", "case:", "'elsewhere'"),
+        ((case, "order", "correct"), "unknown-name", "question:", "'order'", "arrangement"),
+        ((case, "arrangement", "first_left"), "unknown-name", "label:", "'first_left'", "correct"),
     ):
+        code, *facts = problem
         labels = tmp_path / "labels.csv"
         labels.write_text("case,question,label\n" + ",".join(row) + "\n")
-        with pytest.raises(DataError, match=f"labels.csv:2: .*{reason}"):
+        with raises(code, f"{labels}:2:", *facts, error=DataError):
             score_run(run, ScoreSettings(labels=labels))

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import trip_doubles as doubles
 from published import CC, publish
+from refusals import raises
 
 from counterprior.cards.verify import VerifySettings, check_publication, verify_release
 from counterprior.errors import DataError
@@ -123,6 +124,6 @@ def test_what_was_changed_in_a_publication_is_named(root: Path, tmp_path: Path) 
     for file in (root / "runs" / SUITE / TOLD).rglob("*.*"):
         data = file.read_bytes()
         file.write_bytes(told if data == old else data.replace(*digests))
-    with pytest.raises(DataError, match="its text holds a folder of this machine: name only other"):
+    with raises("secret-found", "text", "folder of this machine", error=DataError):
         publish(root, tmp_path / "q", CC)
     assert read_publication(out).runs and not (tmp_path / "q").exists()

@@ -108,11 +108,11 @@ def test_a_torn_last_line_is_ignored_and_then_cut_off(tmp_path: Path, in_memory:
 @pytest.mark.parametrize("in_memory", [False, True])
 @pytest.mark.parametrize(
     ("line", "fact"),
-    [('{"cass":"b"}', "case"), ('{"case":"b","session":-1}', "session"), ("[]", "JSON object")],
+    [('{"cass":"b"}', "case"), ('{"case":"b","session":-1}', "session"), ("[]", "JSON")],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, line: str, fact: str, in_memory: bool) -> None:
     (tmp_path / "images.1-of-2.jsonl").write_text(f'{{"case":"a","value":1}}\n{line}\n')
-    with pytest.raises(RecordError, match=rf"images\.1-of-2\.jsonl:2: .*{fact}.*restore the file"):
+    with raises("damaged-log", "images.1-of-2.jsonl:2:", fact, error=RecordError):
         len(numbers(tmp_path, in_memory=in_memory))
 
 
@@ -122,7 +122,7 @@ def test_a_payload_of_another_type_is_named_where_it_is_read(
 ) -> None:
     (tmp_path / "images.jsonl").write_text('{"case":"a","value":1}\n{"case":"b","value":"x"}\n')
     log = numbers(tmp_path, in_memory=in_memory)
-    with pytest.raises(DataError, match=r"images\.jsonl:2: value: "):
+    with raises("wrong-type", tmp_path / "images.jsonl:2:", "value:", error=DataError):
         log["b"]
 
 

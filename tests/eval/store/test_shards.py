@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import raises
 
 from counterprior.errors import InUseError, UsageError
 from counterprior.eval.core import Case
@@ -36,12 +37,12 @@ def test_shards_share_the_cases_and_keep_rows_whole(rows: int, seeds: int, count
 
 def test_who_may_add_at_the_same_time(tmp_path: Path) -> None:
     first, second = RunLock(tmp_path, (1, 2)), RunLock(tmp_path, (2, 2))
-    for other, reason in [
-        (None, f"the run {tmp_path} is in use"),
-        ((1, 2), f"shard 1/2 of the run {tmp_path} is in use"),
-        ((3, 3), "in use by shards of 2; wait for their end, or run shards of 2"),
+    for other, facts in [
+        (None, ("run",)),
+        ((1, 2), ("shard 1/2 of the run",)),
+        ((3, 3), ("run", "shards of 2")),
     ]:
-        with pytest.raises(InUseError, match=reason):
+        with raises("in-use", tmp_path, *facts, error=InUseError):
             RunLock(tmp_path, other)
     first.release()
     with pytest.raises(InUseError):
@@ -50,7 +51,7 @@ def test_who_may_add_at_the_same_time(tmp_path: Path) -> None:
     second.release()
     whole = RunLock(tmp_path)
     for shard in (None, (1, 2), (3, 3)):
-        with pytest.raises(InUseError, match=f"the run {tmp_path} is in use by another process"):
+        with raises("in-use", f"the run {tmp_path}", error=InUseError):
             RunLock(tmp_path, shard)
     whole.release()
     RunLock(tmp_path, (3, 3)).release()
@@ -58,5 +59,5 @@ def test_who_may_add_at_the_same_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "a/b", "-1/2", "1/2/3"])
 def test_what_is_no_shard(text: str) -> None:
-    with pytest.raises(UsageError, match="write I/N"):
+    with raises("bad-option", repr(text), "I/N", error=UsageError):
         parse_shard(text)

@@ -38,7 +38,6 @@ from counterprior.eval.studies.race import RaceSettings, race, ucb_index
 from counterprior.eval.studies.racing import Live, LiveSettings, race_live, run_race
 from counterprior.eval.suites import SUITES, open_suite
 from counterprior.eval.suites.base import Suite
-from counterprior.release import ReleaseError
 from counterprior.schema import Provenance, RuleDecoupling
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -151,20 +150,23 @@ def test_missing_scores_are_counted_and_compared_where_both_are_there() -> None:
 def test_bad_races_are_refused(policy: Any) -> None:
     settings = RaceSettings(policy)
     refused: list[tuple[list[str], list[str], str]] = [
-        (["a"], ["x"], "two or more"),
-        (["a", "a"], ["x"], "each once"),
+        (["a"], ["x"], "two or more generators"),
+        (["a", "a"], ["x"], "two or more generators"),
         (["a", "b"], [], "items"),
     ]
-    for names, items, reason in refused:
-        with pytest.raises(ValueError, match=reason):
+    for names, items, fact in refused:
+        with raises("too-few-items", fact):
             race(names, items, lambda g, i: 1.0, settings)
     with raises("out-of-range", "a", "item x", "1.5"):
         race(["a", "b"], ["x"], lambda g, i: 1.5, settings)
     with raises("out-of-range", "nan"):
         race(["a", "b"], ["x"], lambda g, i: math.nan, settings)
-    for wrong in ({"alpha": 0}, {"delta": 1}, {"policy": "luck"}, {"convention": "ours"}):
-        with pytest.raises(ValueError, match=r"alpha|delta|policy|convention"):
-            RaceSettings(**wrong)
+    for name, value, code in (
+        *(("alpha", 0, "out-of-range"), ("delta", 1, "out-of-range")),
+        *(("policy", "luck", "unknown-name"), ("convention", "ours", "unknown-name")),
+    ):
+        with raises(code, f"{name} {value!r}"):
+            RaceSettings(**{name: value})
 
 
 def test_the_bandit_as_published() -> None:
@@ -306,8 +308,13 @@ def test_only_suites_with_right_and_wrong_images_are_raced(name: str, tmp_path: 
     suite = open_suite(name)
     assert suite.has_right_images == (type(suite).correctness is not Suite.correctness)
     live = LiveSettings(name, ("render:", "render:?order_bias=1"), "pixels", str(tmp_path))
-    refused = (ReleaseError, "checksums") if suite.has_right_images else (UsageError, "right and")
-    with pytest.raises(refused[0], match=refused[1]):
+    # A suite that can be raced gets as far as reading the release.
+    code, fact = (
+        ("no-such-file", tmp_path / "checksums.json")
+        if suite.has_right_images
+        else ("unsupported", name)
+    )
+    with raises(code, fact):
         race_live(live, RaceSettings(), tmp_path / "out", quiet)
 
 

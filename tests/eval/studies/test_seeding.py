@@ -64,7 +64,7 @@ def test_every_kept_image_is_right_and_every_refusal_is_counted(tmp_path: Path) 
     assert sum(found.refused.values()) == found.drawn - len(found.images) > 0
     assert len(tries[0]) == 5 > len(tries[1])  # a scene with an image is not drawn again
     assert find_seeds(SCENES, asked) == found
-    with pytest.raises(UsageError, match="of another judge, pixels: choose another --seeds-out"):
+    with raises("another-run", "pixels", "--seeds-out", error=UsageError):
         find_seeds(SCENES, replace(asked, judge="pse:pixels"))
 
 

@@ -120,12 +120,12 @@ def test_a_judge_that_fails_in_one_shard_alone_has_errors_there(
 
 def test_who_may_work_on_a_study_at_the_same_time(text_release: Path, tmp_path: Path) -> None:
     plain, held = study_of(text_release), RunLock(tmp_path, (1, 2), kind="study")
-    for scale, reason in [
-        (shard(1, 2), f"shard 1/2 of the study {tmp_path} is in use"),
-        (shard(2, 3), f"the study {tmp_path} is in use by shards of 2"),
-        (Scale(), f"the study {tmp_path} is in use by another process"),
+    for scale, facts in [
+        (shard(1, 2), (f"shard 1/2 of the study {tmp_path}",)),
+        (shard(2, 3), (f"the study {tmp_path}", "shards of 2")),
+        (Scale(), (f"the study {tmp_path}",)),
     ]:
-        with pytest.raises(InUseError, match=reason):
+        with raises("in-use", *facts, error=InUseError):
             run_study(plain, tmp_path, scale=scale)
     assert not doubles.DID
     held.release()

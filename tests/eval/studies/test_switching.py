@@ -114,13 +114,16 @@ def test_a_base_run_without_biased_case_fails_the_cells_that_draw_them(tmp_path:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"suites": {"spatial_uc": {"where": "biased"}}}, "does not ask about a prior in both"),
-        ({"methods": {}}, "is for methods, and the study has none"),
+        (
+            {"suites": {"spatial_uc": {"where": "biased"}}},
+            ("unsupported", "s:13: suites.spatial_uc.where:", "both orders"),
+        ),
+        ({"methods": {}}, ("missing-field", f"s:9: suites.{HOM}.where:", "methods")),
     ],
 )
-def test_where_needs_a_prior_and_methods(changes: dict[str, Any], problem: str) -> None:
+def test_where_needs_a_prior_and_methods(changes: dict[str, Any], problem: tuple[str, ...]) -> None:
     plain = {name: part for name, part in study_of(**changes).items() if name != "table"}
-    with pytest.raises(ValueError, match=problem):
+    with raises(*problem):
         parse_study(yaml.safe_dump(plain), "s")
 
 
