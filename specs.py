@@ -87,6 +87,13 @@ class TextForm:
     text: str
 
 
+@dataclass(frozen=True)
+class DefaultText:
+    """The default of an option in words, if it is not that of its field."""
+
+    text: str
+
+
 Seconds = Annotated[float, Field(gt=0), Unit("seconds")]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -98,7 +105,9 @@ class OptionRow(NamedTuple):
     form: str
     """What its text must be, e.g. `a whole number from 1`."""
     default: str
-    """As a spec writes it; empty where the option is left out or has to be set."""
+    """As a spec writes it; empty if the option has none or is required."""
+    required: bool
+    """Whether every spec must have the option."""
     help: str
     """One sentence."""
 
@@ -177,7 +186,8 @@ class Options(BaseModel):
             OptionRow(
                 name=_name(name, field),
                 form=_form(field),
-                default="" if field.is_required() else _text(field.default),
+                default=_default(field),
+                required=field.is_required(),
                 help=" ".join((field.description or "").split()),
             )
             for name, field in cls.model_fields.items()
@@ -219,6 +229,13 @@ def _form(field: FieldInfo) -> str:
             f" {word} {getattr(m, attribute):,g}" for m in marks if hasattr(m, attribute)
         )
     return form
+
+
+def _default(field: FieldInfo) -> str:
+    """Text of a field's default, or its `DefaultText`; empty if it has none."""
+    if texts := [mark.text for mark in field.metadata if isinstance(mark, DefaultText)]:
+        return texts[-1]
+    return "" if field.is_required() else _text(field.default)
 
 
 def _unwrapped(kind: Any) -> tuple[Any, list[Any]]:

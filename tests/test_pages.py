@@ -71,6 +71,13 @@ def test_every_page_is_in_the_menu() -> None:
     }
 
 
+def test_tables_of_options_are_what_the_adapters_declare() -> None:
+    import option_tables
+
+    stale = [name(page) for page in option_tables.stale_pages()]
+    assert not stale, "run: python tools/option_tables.py"
+
+
 def test_figures_of_concepts_are_what_their_tool_draws() -> None:
     import concept_figures
 

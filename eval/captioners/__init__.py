@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 from PIL.Image import Image
@@ -46,7 +47,7 @@ class FunctionCaptioner:
         return Caption(f"a {type(said).__name__} is neither a text nor a Caption", "error")
 
 
-_CHAT = RegistryEntry(f"{__name__}.chat:ChatCaptioner", paid=True)
+_CHAT = RegistryEntry(f"{__name__}.chat:ChatCaptioner", paid=True, argument="MODEL[@URL]")
 
 CAPTIONERS: Registry[Captioner] = Registry(
     "captioner",
@@ -55,7 +56,7 @@ CAPTIONERS: Registry[Captioner] = Registry(
         "chat-image": RegistryEntry(f"{__name__}.chat:DrawingModel", paid=True),
         "hf-vlm": f"{__name__}.hf_vlm:LocalCaptioner",
         "openai": _CHAT,
-        "scripted": _CHAT,
+        "scripted": replace(_CHAT, argument="FILE"),
     },
     protocol=Captioner,
     wrappers={Callable: FunctionCaptioner},

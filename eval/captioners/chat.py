@@ -49,7 +49,6 @@ class DrawingModelOptions(ConnectionOptions, extra="allow"):
 class ChatCaptioner:
     """A model that is shown an image and an instruction, and answers with a caption."""
 
-    argument: ClassVar[str] = "MODEL[@URL] or FILE"
     options: ClassVar[type[Options]] = ChatCaptionerOptions
 
     def __init__(self, backend: ChatBackend, plan: CallPlan, max_tokens: int) -> None:

@@ -7,7 +7,7 @@ import json
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -141,7 +141,7 @@ def _as_verdict(question: Question, said: Any) -> Verdict:
     return Verdict("unparsed", repr(said))
 
 
-_CHAT = RegistryEntry(f"{__name__}.chat:ChatJudge", paid=True)
+_CHAT = RegistryEntry(f"{__name__}.chat:ChatJudge", paid=True, argument="MODEL[@URL]")
 
 JUDGES: Registry[Judge] = Registry(
     "judge",
@@ -154,7 +154,7 @@ JUDGES: Registry[Judge] = Registry(
         "human": f"{__name__}.human:HumanJudge",
         "openai": _CHAT,
         "pixels": f"{__name__}.pixels:PixelJudge",
-        "scripted": _CHAT,
+        "scripted": replace(_CHAT, argument="FILE"),
         **{
             name: RegistryEntry(
                 f"{__name__}.by_rule:MetricJudge",

@@ -50,7 +50,6 @@ class ChatJudgeOptions(ConnectionOptions):
 class ChatJudge:
     """A model that is shown the pictures and the question's prompt, and answers with a digit."""
 
-    argument: ClassVar[str] = "MODEL[@URL] or FILE"
     options: ClassVar[type[Options]] = ChatJudgeOptions
 
     def __init__(self, backend: ChatBackend, plan: CallPlan, options: ChatJudgeOptions) -> None:

@@ -30,7 +30,7 @@ from pydantic import Field, PositiveInt
 
 from ...clip_files import Clip
 from ...errors import UsageError
-from ...specs import Options, Spec, Unit
+from ...specs import DefaultText, Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
 from ..geometry.boxes import Relation
@@ -58,25 +58,28 @@ _Stated = tuple[str, Relation, str]
 """A word of the prompt, how it lies, and the word that it lies so to."""
 
 
+OF_PRESET = DefaultText("that of the preset")
+
+
 class GuidanceOptions(Options):
     """Options of `psg`: how attention is guided. The preset sets what a spec doesn't."""
 
-    steps: Annotated[int, Field(ge=0)] = 0
+    steps: Annotated[int, Field(ge=0), OF_PRESET] = 0
     """First steps that are guided; with 0 the image is the plain one, bit for bit."""
-    scale: Annotated[float, Field(gt=0)] = 1
+    scale: Annotated[float, Field(gt=0), OF_PRESET] = 1
     """Factor of the gradient at the first step."""
-    size: Annotated[int, Field(ge=0), Unit("positions")] = 0
+    size: Annotated[int, Field(ge=0), Unit("positions"), OF_PRESET] = 0
     """Longer side of the maps that count; 0 for the largest there are."""
     decay: Literal["sqrt", "none"] = "sqrt"
     """Whether the factor falls to sqrt(1/2) of itself or stays."""  # attend-and-excite's fall
-    smooth: Annotated[float, Field(ge=0), Unit("positions")] = 0
+    smooth: Annotated[float, Field(ge=0), Unit("positions"), OF_PRESET] = 0
     """Standard deviation of a Gaussian over the maps."""
     loss: Literal["paper", "authors"] = "paper"
     """-PoS^2 of the stated order, or PoS^2 of the wrong order as in the authors' program."""
     words: Literal["plain", "and"] = "plain"
     """With `and`, the prompt says "and" instead of its spatial words: the paper's variant "(2)"."""
     updates: PositiveInt = 1
-    """Updates of the latents a step."""
+    """Updates of the latents at each guided step."""
 
     def factor(self, step: int) -> float:
         """Of the gradient at a step, from 0."""

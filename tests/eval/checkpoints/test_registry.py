@@ -10,7 +10,7 @@ from pydantic import Field
 from refusals import raises
 
 from counterprior.eval.checkpoints.registry import Registry, RegistryEntry
-from counterprior.specs import Options, Seconds, Spec, TextForm, Unit
+from counterprior.specs import DefaultText, Options, Seconds, Spec, TextForm, Unit
 
 
 class BrushOptions(Options):
@@ -22,7 +22,7 @@ class BrushOptions(Options):
     wait: Seconds | None = None
     """Time to dry."""
     ink: Literal["black", "red"] = "black"
-    wet: bool = False
+    wet: Annotated[bool, DefaultText("as the ink")] = False
     name: Annotated[str, Field(alias="brush.name")] = ""
     paper: Annotated[str, TextForm("the name of a paper")]
 
@@ -144,9 +144,10 @@ def test_declares_each_option_for_tables() -> None:
     rows = {row.name: row for row in TOOLS.options("brush").declared()}
     assert list(rows) == ["width", "wait", "ink", "wet", "brush.name", "paper"]
     assert rows["width"].form == "a whole number of pixels from 1 to 9"
-    assert rows["width"].default == "3"
+    assert rows["width"].default == "3" and not rows["width"].required
     assert rows["width"].help == "Width of a line, on paper."
     assert rows["wait"].form == "a number of seconds above 0" and rows["wait"].default == ""
-    assert rows["paper"].form == "the name of a paper"
+    assert rows["paper"].form == "the name of a paper" and rows["paper"].required
+    assert rows["wet"].default == "as the ink" and not BrushOptions(paper="rag").wet
     assert TOOLS.argument("crayon") == "[COLOR]" and TOOLS.argument("brush") == "MODEL[@URL]"
     assert TOOLS.argument("pencil") == "[MODEL]" and TOOLS.options("chalk") is Options

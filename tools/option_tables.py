@@ -1,0 +1,109 @@
+"""Writes the tables of options in docs/, from what the adapters declare.
+
+Run it after an option, an adapter or a metric changed: `python tools/option_tables.py`. A test says
+which pages are stale. A page has a table between ``<!-- options of NOUN -->``, or
+``<!-- metrics -->``, and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from counterprior.eval.captioners import CAPTIONERS
+from counterprior.eval.checkpoints.registry import Registry
+from counterprior.eval.detectors import DETECTORS
+from counterprior.eval.detectors.depth import DEPTHS
+from counterprior.eval.generators import GENERATORS
+from counterprior.eval.geometry.metrics import METRICS
+from counterprior.eval.judges import JUDGES
+from counterprior.eval.methods import METHODS
+from counterprior.eval.scorers import SCORERS
+from counterprior.eval.scorers.features import EXTRACTORS
+from counterprior.specs import Options
+
+DOCS = Path(__file__).parents[1] / "docs"
+REGISTRIES: dict[str, Registry] = {
+    f"{registry.noun}s": registry
+    for registry in (
+        *(GENERATORS, JUDGES, CAPTIONERS, SCORERS, EXTRACTORS, METHODS, DETECTORS, DEPTHS),
+    )
+}
+_MARKED = re.compile(
+    r"(?P<start><!-- (?:options of (?P<nouns>[a-z ]+)|metrics) -->\n).*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
+
+
+def option_tables(registry: Registry) -> Iterator[str]:
+    """Lines of a heading and a table for each set of options, and of the kinds that have none."""
+    kinds: dict[type[Options], list[str]] = defaultdict(list)
+    for kind in sorted(registry):
+        kinds[registry.options(kind)].append(f"`{kind}:{registry.argument(kind)}`")
+    plain = [spec for options, specs in kinds.items() if not _rows(options) for spec in specs]
+    for options, specs in kinds.items():
+        if rows := list(_rows(options)):
+            yield from (f"### {', '.join(specs)}", "")
+            yield from table("option", "value", "default", "meaning")
+            yield from (*rows, "")
+    if plain:
+        yield from (f"Without options: {', '.join(plain)}.", "")
+
+
+def _rows(options: type[Options]) -> list[str]:
+    rows = []
+    for option in options.declared():
+        default = f"`{option.default}`" if option.default else "required" * option.required
+        rows.append(row(f"`{option.name}`", option.form, default, option.help))
+    if options.others:
+        rows.append(row("others", options.others, "", ""))
+    return rows
+
+
+def metric_table() -> Iterator[str]:
+    """Lines of the table of metrics, each of which is a judge by rule."""
+    yield from table("rule", "needs", "number, in [0, 1]", "relations", "detector if none is named")
+    for metric in METRICS.values():
+        relations = ", ".join(f"`{relation}`" for relation in metric.relations)
+        detector = f"`{metric.detector}`" if metric.detector else ""
+        yield row(f"`{metric.name}`", metric.needs, metric.unit, relations, detector)
+    yield ""
+
+
+def table(*columns: str) -> tuple[str, str]:
+    """The first two lines of a table."""
+    return row(*columns), row(*["---"] * len(columns))
+
+
+def row(*cells: str) -> str:
+    return "".join(f"| {cell.replace('|', '&#124;')} " if cell else "| " for cell in cells) + "|"
+
+
+def with_tables(text: str) -> str:
+    """A page with its tables as they are now."""
+
+    def written(marked: re.Match[str]) -> str:
+        nouns = marked["nouns"]
+        lines = option_tables(REGISTRIES[nouns]) if nouns else metric_table()
+        return "\n".join([marked["start"], *lines, marked["end"]])
+
+    return _MARKED.sub(written, text)
+
+
+def stale_pages() -> dict[Path, str]:
+    """Page whose tables are out of date -> its text with current ones."""
+    texts = {page: page.read_text() for page in sorted(DOCS.rglob("*.md"))}
+    current = {page: with_tables(text) for page, text in texts.items()}
+    return {page: text for page, text in current.items() if text != texts[page]}
+
+
+def main() -> None:
+    for page, text in stale_pages().items():
+        page.write_text(text)
+        print(page)
+
+
+if __name__ == "__main__":
+    main()
