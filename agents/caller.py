@@ -65,19 +65,6 @@ class Answer(Generic[T]):
     """Why it isn't `ok`."""
 
 
-@dataclass(frozen=True)
-class CallSettings:
-    """How calls are made; results don't depend on it."""
-
-    concurrency: int = 8
-    """Calls under way at the same time."""
-    stop_on_outage: bool = True
-    """Whether an unusable server ends the run. If not, its calls become answers with status
-    `error`; the ledger doesn't hold them, so the next run makes them again."""
-    batch: bool = False
-    """Whether `call_many` sends first attempts through the provider's batch interface."""
-
-
 class Caller:
     """One model with its ledger and budget; safe to use from threads."""
 
@@ -86,12 +73,24 @@ class Caller:
         backend: ChatBackend,
         ledger: Ledger,
         budget: Budget,
-        settings: CallSettings = CallSettings(),
+        *,
+        concurrency: int = 8,
+        stop_on_outage: bool = True,
+        batch: bool = False,
     ) -> None:
+        """Takes options that change no result.
+
+        concurrency: calls under way at the same time. stop_on_outage: whether an unusable server
+        ends the run; if not, its calls become answers with status `error`, which the ledger does
+        not hold, so the next run makes them again. batch: whether `call_many` sends first attempts
+        through the provider's batch interface.
+        """
         self.backend = backend
         self.ledger = ledger
         self.budget = budget
-        self.settings = settings
+        self.concurrency = concurrency
+        self.stop_on_outage = stop_on_outage
+        self.batch = batch
         self.identity = backend.identity()
         self.source = ledger.path.name
 
@@ -119,7 +118,7 @@ class Caller:
             try:
                 completion = self._complete(calls[-1], attempted)
             except BackendError as error:
-                if self.settings.stop_on_outage:
+                if self.stop_on_outage:
                     raise
                 return Answer("error", None, None, tuple(calls), str(error))
             outcome = completion.outcome
@@ -145,7 +144,7 @@ class Caller:
         """
         waiting = list(calls)
         _unique(waiting)
-        if self.settings.batch and isinstance(self.backend, BatchBackend):
+        if self.batch and isinstance(self.backend, BatchBackend):
             first = [(f"{call.id}/attempt0", call.request) for call in waiting]
             prefetch(self.backend, self.ledger, self.budget, first)
         answers: dict[int, Answer[T]] = {}
@@ -170,7 +169,7 @@ class Caller:
             key, call = keyed
             return key, self.call(call.id, call.request, call.validate)
 
-        return in_threads(answer, calls, self.settings.concurrency)
+        return in_threads(answer, calls, self.concurrency)
 
     def _complete(self, call_id: str, request: ChatRequest) -> Completion:
         recorded = self.ledger.find(call_id, self.identity, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from .backends import open_backend
 from .backends.replay import ReplayBackend
 from .batch import BatchBackend
 from .budget import Budget, PriceTable
-from .caller import Caller, CallSettings
+from .caller import Caller
+from .chat import ChatBackend
 from .ledger import CallRecord, Ledger
 from .spending import spending_file
 
@@ -34,8 +35,10 @@ class SessionSettings:
     """Cap over the whole run, including its recorded calls, US dollars."""
     prices: Path | None = None
     """The user's price table."""
-    calls: CallSettings = field(default_factory=CallSettings)
-    """How calls are made."""
+    concurrency: int = 8
+    """Calls under way at the same time."""
+    batch: bool = False
+    """Whether calls that don't depend on each other go through the provider's batch interface."""
 
 
 class Session:
@@ -60,8 +63,7 @@ class Session:
 
     def recorded(self, identity: Mapping[str, str]) -> Caller:
         """The caller of a recorded model, for a replay that knows its models' identities."""
-        backend = ReplayBackend(identity)
-        return Caller(backend, self.ledger, self.budget, self.settings.calls)
+        return self._calling(ReplayBackend(identity))
 
     def accounts(self) -> list[Account]:
         """Use and cost of the calls in the ledger, by role and model."""
@@ -71,11 +73,20 @@ class Session:
         if self.settings.replay:
             return self.recorded(ReplayBackend.of(self.ledger, role).identity())
         backend = open_backend(spec)
-        if self.settings.calls.batch and not isinstance(backend, BatchBackend):
+        if self.settings.batch and not isinstance(backend, BatchBackend):
             raise UsageError(
                 f"{spec}: has no batch interface; leave out --batch", code="unsupported"
             )
-        return Caller(backend, self.ledger, self.budget, self.settings.calls)
+        return self._calling(backend)
+
+    def _calling(self, backend: ChatBackend) -> Caller:
+        return Caller(
+            backend,
+            self.ledger,
+            self.budget,
+            concurrency=self.settings.concurrency,
+            batch=self.settings.batch,
+        )
 
 
 @contextmanager

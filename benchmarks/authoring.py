@@ -26,7 +26,7 @@ from typing import Any
 from counterprior.agents.backends import open_backend
 from counterprior.agents.backends.scripted import ScriptedBackend
 from counterprior.agents.budget import Budget, PriceTable
-from counterprior.agents.caller import Call, Caller, CallSettings
+from counterprior.agents.caller import Call, Caller
 from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
 
@@ -108,7 +108,7 @@ def authored(port: int, folder: Path) -> float:
     """Calls per second through backend, budget, validation and ledger."""
     backend = open_backend(f"openai:m@http://127.0.0.1:{port}/v1")
     with Ledger(folder / "wire.jsonl") as ledger:
-        caller = Caller(backend, ledger, Budget(PriceTable({})), CallSettings(CONCURRENCY))
+        caller = Caller(backend, ledger, Budget(PriceTable({})), concurrency=CONCURRENCY)
         warm = [Call(f"warm{n}", request(n), json.loads) for n in range(CONCURRENCY)]
         caller.call_many(warm)
         calls = [Call(f"law/{n}/writer", request(n), json.loads) for n in range(CALLS)]
@@ -127,7 +127,7 @@ def ledger_times(folder: Path) -> dict[str, float]:
     calls = [Call(f"law/{n:06}/writer", request(n), json.loads) for n in range(RECORDED)]
     start = time.perf_counter()
     with Ledger(path) as ledger:
-        Caller(backend, ledger, Budget(PriceTable({})), CallSettings(CONCURRENCY)).call_many(calls)
+        Caller(backend, ledger, Budget(PriceTable({})), concurrency=CONCURRENCY).call_many(calls)
     recorded = (time.perf_counter() - start) / RECORDED
     identity = backend.identity()
     start, start_cpu = time.perf_counter(), time.process_time()

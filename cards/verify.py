@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -41,52 +40,43 @@ from .remote import Repository, Tree
 from .validate import ReleaseReport, integrity
 from .versions import Version
 
-
-@dataclass(frozen=True)
-class VerifySettings:
-    """What to verify, and how thoroughly."""
-
-    path_or_repo: str
-    """A release folder, or `namespace/name`."""
-    revision: str | None = None
-    """Tag, branch or commit of a repository; None for the newest commit."""
-    load: bool = False
-    """Also load every config as a reader would."""
-
-
 SAMPLES = 16
 """Images of a publication on the Hub that are loaded, decoded and compared."""
 
 
-def verify_release(settings: VerifySettings) -> ReleaseReport:
-    """What differs from the release's own checksums, manifest and Croissant, without any cache.
+def verify_release(
+    path_or_repo: str, revision: str | None = None, *, as_reader: bool = False
+) -> ReleaseReport:
+    """Compares a release with its own checksums, manifest and Croissant file, without a cache.
 
-    The scores of a publication are computed again. Raises ReleaseError if
-    there is neither, and HubError if the Hub does not provide it.
+    path_or_repo: a release folder, or `namespace/name`. revision: tag, branch or commit of a
+    repository; None for the newest commit. as_reader: also load every config as a reader would. The
+    scores of a publication are computed again. Raises ReleaseError if there is neither a release
+    nor a publication, and HubError if the Hub does not provide it.
     """
-    root = Path(settings.path_or_repo)
+    root = Path(path_or_repo)
     if root.is_dir():
-        if settings.revision is not None:
+        if revision is not None:
             raise ReleaseError(
                 f"{root} is a folder and has no revisions; leave out --revision", code="no-revision"
             )
         refuse_pipes(root)
         if (root / PUBLICATION).is_file():
             report = check_publication(root)
-            found = _loading(read_publication(root), str(root), None) if settings.load else ()
-            return ReleaseReport(report.checked, (*report.problems, *found), report.notes)
+            load_problems = _loading(read_publication(root), str(root), None) if as_reader else ()
+            return ReleaseReport(report.checked, (*report.problems, *load_problems), report.notes)
         manifest = read_manifest(root)
         problems, notes = integrity(root, manifest)
-        loaded = _load_problems(manifest, str(root), None) if settings.load else ()
-        return ReleaseReport(settings.path_or_repo, (*problems, *loaded), tuple(notes))
-    if means_folder(settings.path_or_repo):
-        raise ReleaseError(no_release(settings.path_or_repo), code="no-such-file")
-    repository = Repository(settings.path_or_repo)
-    commit = repository.commit_of(settings.revision)
+        loaded = _load_problems(manifest, str(root), None) if as_reader else ()
+        return ReleaseReport(path_or_repo, (*problems, *loaded), tuple(notes))
+    if means_folder(path_or_repo):
+        raise ReleaseError(no_release(path_or_repo), code="no-such-file")
+    repository = Repository(path_or_repo)
+    commit = repository.commit_of(revision)
     name = f"{repository.name}@{commit}"
     tree = repository.tree(commit)
     if PUBLICATION in tree:
-        return _verify_publication(repository, commit, tree, settings)
+        return _verify_publication(repository, commit, tree, revision, as_reader)
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
         try:
@@ -101,8 +91,8 @@ def verify_release(settings: VerifySettings) -> ReleaseReport:
                 str(error).replace(str(root), name), code="verification-failed"
             ) from None
         problems, notes = integrity(root, manifest)
-        problems += _address_problems(root, manifest, settings)
-    if settings.load:
+        problems += _address_problems(root, manifest, path_or_repo, revision)
+    if as_reader:
         problems += _load_problems(manifest, repository.name, commit)
     return ReleaseReport(name, tuple(problems), tuple(notes))
 
@@ -123,14 +113,14 @@ def check_publication(root: Path) -> ReleaseReport:
 
 
 def _address_problems(
-    root: Path, manifest: Manifest, settings: VerifySettings
+    root: Path, manifest: Manifest, repo_id: str, revision: str | None
 ) -> Iterator[Problem]:
     """The manifest names this repository; Croissant points at exactly the files in it."""
-    if manifest.repo_id != settings.path_or_repo:
-        message = f"says {manifest.repo_id!r}, but it is in {settings.path_or_repo!r}"
+    if manifest.repo_id != repo_id:
+        message = f"says {manifest.repo_id!r}, but it is in {repo_id!r}"
         yield Problem(MANIFEST, message, field="repo_id")
-    if Version.of_tag(settings.revision or "") and manifest.tag != settings.revision:
-        message = f"says {manifest.version}, but the tag is {settings.revision}"
+    if Version.of_tag(revision or "") and manifest.tag != revision:
+        message = f"says {manifest.version}, but the tag is {revision}"
         yield Problem(MANIFEST, message, field="changes")
     try:
         document: dict[str, Any] = json.loads((root / CROISSANT).read_text(encoding="utf-8"))
@@ -164,7 +154,8 @@ def _verify_publication(
     repository: Repository,
     commit: str,
     tree: Tree,
-    settings: VerifySettings,
+    revision: str | None,
+    as_reader: bool,
 ) -> ReleaseReport:
     """A publication on the Hub: all but its images is fetched, and of those every digest compared.
 
@@ -195,10 +186,10 @@ def _verify_publication(
     if publication.repo_id != repository.name:
         message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
         problems.append(Problem(PUBLICATION, message, field="repo_id"))
-    if Version.of_tag(settings.revision or "") and publication.tag != settings.revision:
-        message = f"says {publication.version}, but the tag is {settings.revision}"
+    if Version.of_tag(revision or "") and publication.tag != revision:
+        message = f"says {publication.version}, but the tag is {revision}"
         problems.append(Problem(PUBLICATION, message, field="changes"))
-    if settings.load:
+    if as_reader:
         problems += _loading(publication, repository.name, commit)
     name = f"{repository.name}@{commit}"
     return ReleaseReport(name, (*problems, *checked.problems), tuple(checked.notes))

@@ -128,11 +128,18 @@ def control(
 
     Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
     """
-    from ..corpus_analysis.alignment.control.box_control import ControlSettings, run_control
+    from ..corpus_analysis.alignment.control.box_control import run_control
 
-    settings = ControlSettings(
-        out, boxes, captions, judge, images, limit=limit, seed=seed, cost=calls.cost()
-    )
     with progress_bar() as progress:
-        result = run_control(settings, progress)
+        result = run_control(
+            boxes,
+            captions,
+            out,
+            judge_spec=judge,
+            images=images,
+            limit=limit,
+            seed=seed,
+            cost=calls.cost(),
+            progress=progress,
+        )
     print_control(result, out, json)

@@ -245,7 +245,6 @@ class SessionOptions:
         self, reviewer: str = "", concurrency: int = 1, batch: bool = False
     ) -> SessionSettings:
         """Returns the settings of a session in which models write content."""
-        from ..agents.caller import CallSettings
         from ..agents.session import SessionSettings
 
         return SessionSettings(
@@ -255,7 +254,8 @@ class SessionOptions:
             replay=self.replay,
             max_usd=self.max_usd,
             prices=self.prices,
-            calls=CallSettings(concurrency, batch=batch),
+            concurrency=concurrency,
+            batch=batch,
         )
 
 

@@ -311,6 +311,6 @@ def verify(
 
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
-    from ..cards.verify import VerifySettings, verify_release
+    from ..cards.verify import verify_release
 
-    print_report(verify_release(VerifySettings(path_or_repo, revision, load)), json)
+    print_report(verify_release(path_or_repo, revision, as_reader=load), json)

@@ -7,7 +7,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
@@ -83,24 +83,17 @@ class BackendOptions(ConnectionOptions):
 
 
 @dataclass(frozen=True)
-class HttpSettings:
-    """Where the server is, and how it is asked."""
+class Endpoint:
+    """A model behind a server, and how it is asked."""
 
     model: str
     """Name of the model, as the server knows it."""
     base_url: str | None
     """Root of the API; None for the SDK's default: its environment variable, else the vendor."""
-    timeout: float = 600.0
-    """Seconds before an attempt counts as lost."""
-    temperature: float | None = None
-    """Sent only if set; several newer models reject it."""
-    max_tokens: int | None = None
-    """Longest answer, in tokens, for servers with a small context; None: as the request says."""
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    """When to try again."""
+    options: BackendOptions
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> HttpSettings:
+    def from_spec(cls, spec: Spec) -> Endpoint:
         """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t&max_tokens=n]``.
 
         Raises UsageError as `Options.read`, and where no model is named.
@@ -109,19 +102,16 @@ class HttpSettings:
         if not model:
             problem = f"{spec.kind}: name a model, e.g. {spec.kind}:MODEL"
             raise UsageError(problem, code="missing-option")
-        options = BackendOptions.read(spec)
-        return cls(
-            model=model,
-            base_url=base_url or None,
-            timeout=options.timeout,
-            temperature=options.temperature,
-            max_tokens=options.max_tokens,
-            retry=RetryPolicy(options.attempts),
-        )
+        return cls(model, base_url or None, BackendOptions.read(spec))
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """When to try again."""
+        return RetryPolicy(self.options.attempts)
 
     def bound(self, request: ChatRequest) -> int:
         """Longest answer to a request, in tokens."""
-        return min(request.max_tokens, self.max_tokens or request.max_tokens)
+        return min(request.max_tokens, self.options.max_tokens or request.max_tokens)
 
     def identity(self, kind: str, base_url: str) -> dict[str, str]:
         """The identity of a model that is served at `base_url`.
@@ -133,10 +123,10 @@ class HttpSettings:
         identity = {"kind": kind, "model": self.model, "provider": VENDORS.get(address, "custom")}
         if address not in VENDORS:
             identity["server"] = address
-        if self.temperature is not None:
-            identity["temperature"] = f"{self.temperature:g}"
-        if self.max_tokens is not None:
-            identity["max_tokens"] = str(self.max_tokens)
+        if self.options.temperature is not None:
+            identity["temperature"] = f"{self.options.temperature:g}"
+        if self.options.max_tokens is not None:
+            identity["max_tokens"] = str(self.options.max_tokens)
         return identity
 
 
@@ -177,12 +167,12 @@ def _certificates() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Wire(Generic[C]):
-    """An SDK's client, its settings and its key; both SDKs name their errors alike."""
+    """An SDK's client, the model that it asks, and its key; both SDKs name their errors alike."""
 
     kind: str
     """Kind of the backend."""
-    settings: HttpSettings
-    """Where the server is, and how it is asked."""
+    endpoint: Endpoint
+    """The model, and how it is asked."""
     sdk: Any
     """The SDK's module."""
     client: C
@@ -196,24 +186,24 @@ class Wire(Generic[C]):
 
         Raises UsageError for a wrong option, BackendError for a missing key.
         """
-        settings = HttpSettings.from_spec(spec)
-        key = read_key(variable, settings.base_url)
+        endpoint = Endpoint.from_spec(spec)
+        key = read_key(variable, endpoint.base_url)
         # Attempts are ours to count: the SDK's own retries would hide what was billed.
         client = make(
             api_key=key,
-            base_url=settings.base_url,
-            timeout=settings.timeout,
+            base_url=endpoint.base_url,
+            timeout=endpoint.options.timeout,
             max_retries=0,
             http_client=sdk.DefaultHttpxClient(verify=_certificates()),
         )
-        wire = cls(spec.kind, settings, sdk, client, key)
+        wire = cls(spec.kind, endpoint, sdk, client, key)
         # Its sockets are closed with it, not when the collector finds them.
         weakref.finalize(wire, client.close)
         return wire
 
     def identity(self) -> dict[str, str]:
         """The model's settings."""
-        return self.settings.identity(self.kind, str(self.client.base_url))
+        return self.endpoint.identity(self.kind, str(self.client.base_url))
 
     def check(self, list_models: Callable[..., Any], path: str) -> None:
         """Makes sure that the server answers and takes the key, by requests that cost nothing.
@@ -221,7 +211,7 @@ class Wire(Generic[C]):
         If the server knows no list of models, an empty request at `path`, which no server can
         answer or bill, tells a missing list from a wrong URL. Raises BackendError with the cause.
         """
-        seconds = min(CHECK_SECONDS, self.settings.timeout)
+        seconds = min(CHECK_SECONDS, self.endpoint.options.timeout)
         status, text = self._status(lambda: list_models(timeout=seconds))
         if status == 404:
             options = {"timeout": seconds}
@@ -260,13 +250,13 @@ class Wire(Generic[C]):
         BackendError, and what `permit` raises.
         """
         try:
-            return self.settings.retry.run(lambda: self._asked(send, read), permit)
+            return self.endpoint.retry.run(lambda: self._asked(send, read), permit)
         except UnreadableAnswerError as error:
             return unusable(str(error)), error.lost_attempts - 1
 
     def repeat(self, send: Callable[[], R]) -> R:
         """The result of a request that may be sent twice. Raises BackendError."""
-        return self.settings.retry.run(lambda: self._sent(send))[0]
+        return self.endpoint.retry.run(lambda: self._sent(send))[0]
 
     def once(self, send: Callable[[], R]) -> R:
         """The result of a request that must not: without an answer it may still be under way."""

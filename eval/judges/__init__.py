@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ...agents.budget import Budget
-from ...agents.caller import Caller, CallSettings
+from ...agents.caller import Caller
 from ...agents.chat import ChatBackend
 from ...agents.ledger import Ledger
 from ..checkpoints.registry import Identity, Registry, RegistryEntry, python_identity
@@ -67,7 +67,11 @@ class CallPlan:
         ledger = self.ledger(f"{prefix}-{digest[:8]}")
         weakref.finalize(holder, ledger.close)
         return Caller(
-            backend, ledger, self.budget, CallSettings(self.concurrency, stop_on_outage=False)
+            backend,
+            ledger,
+            self.budget,
+            concurrency=self.concurrency,
+            stop_on_outage=False,
         )
 
 

@@ -16,7 +16,7 @@ from refusals import raises
 from counterprior.agents import batch as batches
 from counterprior.agents.backends import open_backend
 from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
-from counterprior.agents.caller import Answer, Call, Caller, CallSettings
+from counterprior.agents.caller import Answer, Call, Caller
 from counterprior.agents.chat import BackendError, ChatRequest
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.session import SessionSettings, open_session
@@ -47,8 +47,7 @@ class BatchServer:
     def caller(self, protocol: str, ledger: Ledger, max_usd: str = "100") -> Caller:
         root = self.url + "/v1" if protocol == "openai" else self.url
         backend = open_backend(f"{protocol}:m@{root}?attempts=2&timeout=5")
-        settings = CallSettings(concurrency=2, batch=True)
-        return Caller(backend, ledger, Budget(PRICES, Decimal(max_usd)), settings)
+        return Caller(backend, ledger, Budget(PRICES, Decimal(max_usd)), concurrency=2, batch=True)
 
     def close(self) -> None:
         self._http.shutdown()
@@ -273,8 +272,7 @@ def test_a_failed_batch_ends_the_run(server: BatchServer, tmp_path: Path) -> Non
 
 def test_a_backend_without_batches_says_so(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text("[]")
-    calls = CallSettings(batch=True)
-    settings = SessionSettings(tmp_path / "l.jsonl", f"scripted:{tmp_path / 's.json'}", calls=calls)
+    settings = SessionSettings(tmp_path / "l.jsonl", f"scripted:{tmp_path / 's.json'}", batch=True)
     with open_session(settings) as session, raises("unsupported", "--batch"):
         session.author()
     with open_session(replace(settings, replay=True)) as session:

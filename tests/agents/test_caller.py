@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from refusals import raises
@@ -13,7 +14,7 @@ from refusals import raises
 from counterprior.agents.backends.replay import ReplayBackend
 from counterprior.agents.backends.scripted import ScriptedBackend
 from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable, Spending
-from counterprior.agents.caller import Call, Caller, CallSettings
+from counterprior.agents.caller import Call, Caller
 from counterprior.agents.chat import BackendError, ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.session import SessionSettings, open_session
@@ -51,15 +52,13 @@ def caller() -> Iterator[Make]:
     """Makes callers, and closes their ledgers in the end."""
     ledgers = []
 
-    def make(
-        path: Path, script: Script, max_usd: int | None = None, settings: CallSettings | None = None
-    ) -> Caller:
+    def make(path: Path, script: Script, max_usd: int | None = None, **options: Any) -> Caller:
         cap = None if max_usd is None else Decimal(max_usd)
         budget = Budget(PRICES, cap, path / "spending.jsonl")
         ledgers.append(Ledger(path / "ledger.jsonl"))
         budget.restore("ledger.jsonl", ledgers[-1].costs())
         backend = ScriptedBackend(script, "s")
-        return Caller(backend, ledgers[-1], budget, settings or CallSettings())
+        return Caller(backend, ledgers[-1], budget, **options)
 
     yield make
     for ledger in ledgers:
@@ -136,7 +135,7 @@ def test_no_more_calls_than_allowed_are_under_way(caller: Make, tmp_path: Path) 
         return "1"
 
     calls = [Call(f"c{n}", ask(), number) for n in range(30)]
-    caller(tmp_path, script, settings=CallSettings(concurrency=3)).call_many(calls)
+    caller(tmp_path, script, concurrency=3).call_many(calls)
     assert most == 3
 
 
@@ -144,7 +143,7 @@ def test_the_ledger_is_the_same_for_every_concurrency(caller: Make, tmp_path: Pa
     published = []
     for concurrency in (1, 8):
         folder = tmp_path / str(concurrency)
-        used = caller(folder, lambda r: str(r.user[0]), settings=CallSettings(concurrency))
+        used = caller(folder, lambda r: str(r.user[0]), concurrency=concurrency)
         used.call_many([Call(f"c{n}", ask(str(n)), number) for n in range(50)])
         published.append("\n".join(used.ledger.canonical_lines()))
     assert published[0] == published[1]
@@ -174,7 +173,7 @@ def test_an_outage_may_be_an_answer_that_the_ledger_forgets(caller: Make, tmp_pa
     def script(request: ChatRequest) -> str:
         raise BackendError("the server is gone")
 
-    used = caller(tmp_path, script, settings=CallSettings(stop_on_outage=False))
+    used = caller(tmp_path, script, stop_on_outage=False)
     answers = used.call_many([Call("a", ask(), number), Call("b", ask(), number)])
     assert [a.status for a in answers] == ["error", "error"]
     assert "gone" in answers[0].problem and len(used.ledger) == 0
@@ -234,12 +233,12 @@ def test_a_run_says_what_its_calls_came_to(caller: Make, tmp_path: Path) -> None
         return answers[str(request.user[0])]
 
     calls = [Call(name, ask(name), number) for name in (*answers, "gone")]
-    used = caller(tmp_path, script, settings=CallSettings(stop_on_outage=False))
+    used = caller(tmp_path, script, stop_on_outage=False)
     used.call_many(calls)
     counted = Spending(calls=6, retries=1, refused=1, invalid=2, errors=2, usd=Decimal(18))
     assert used.budget.spending == counted and used.budget.spent == 18
     used.ledger.close()
-    again = caller(tmp_path, script, settings=CallSettings(stop_on_outage=False))
+    again = caller(tmp_path, script, stop_on_outage=False)
     again.call_many(calls)
     replayed = replace(counted, calls=0, retries=0, usd=Decimal(0), replayed=6)
     assert again.budget.spending == replayed and again.budget.spent == 18
@@ -270,7 +269,7 @@ def test_a_stream_takes_calls_as_it_needs_them(caller: Make, tmp_path: Path) -> 
             taken.append(n)
             yield n, Call(f"c{n}", ask(str(n)), number)
 
-    used = caller(tmp_path, lambda r: str(r.user[0]), settings=CallSettings(concurrency=2))
+    used = caller(tmp_path, lambda r: str(r.user[0]), concurrency=2)
     answers = used.stream(calls())
     found = [next(answers) for _ in range(5)]
     assert all(key == answer.value for key, answer in found) and len(taken) <= 5 + 3 * 2
@@ -280,7 +279,7 @@ def test_a_stream_takes_calls_as_it_needs_them(caller: Make, tmp_path: Path) -> 
 
 def test_an_error_in_a_stream_stops_new_calls(caller: Make, tmp_path: Path) -> None:
     script = Counted(lambda r: "1" if int(str(r.user[0])) < 20 else _gone())
-    used = caller(tmp_path, script, settings=CallSettings(concurrency=2))
+    used = caller(tmp_path, script, concurrency=2)
     with raises("run-failed", "gone", error=BackendError):
         list(used.stream((n, Call(f"c{n}", ask(str(n)), number)) for n in range(10_000)))
     assert len(used.ledger) + 2 >= 20 and len(script.asked) <= 26

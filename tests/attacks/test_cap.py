@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from counterprior.agents.budget import BudgetError
-from counterprior.agents.caller import Caller, CallSettings
+from counterprior.agents.caller import Caller
 from counterprior.agents.chat import BackendError, ChatRequest, Completion, Permit, Usage, always
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.retry import (
@@ -124,8 +124,9 @@ class Process:
         cost = Cost(1, float(cap), root / "prices.yaml")
         self.plan = cost.plan(root, shard)
         self.ledger = self.plan.ledger("judge")
-        settings = CallSettings(1, stop_on_outage=False)
-        self.caller = Caller(Model(server), self.ledger, self.plan.budget, settings)
+        self.caller = Caller(
+            Model(server), self.ledger, self.plan.budget, concurrency=1, stop_on_outage=False
+        )
         self.painter = PaidGenerator(Painter(server), self.plan.budget)
         self.todo = [f"{shard[0]}/{number}" for number in range(CALLS)]
 

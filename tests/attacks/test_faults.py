@@ -18,7 +18,7 @@ from releases import small_release
 from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
 from counterprior.cards.validate import validate
-from counterprior.cards.verify import VerifySettings, verify_release
+from counterprior.cards.verify import verify_release
 from counterprior.cli.console import failing
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.judges.checker.run import run_check
@@ -186,7 +186,7 @@ def test_a_pipe_in_place_of_a_table_is_not_waited_for(release_copy: Path) -> Non
     (release_copy / "manifest.json").unlink()
     os.mkfifo(release_copy / "manifest.json")
     with raises("not-a-file", "manifest.json", error=ReleaseError):
-        verify_release(VerifySettings(str(release_copy)))
+        verify_release(str(release_copy))
 
 
 def test_the_size_of_every_document_is_checked(release_copy: Path) -> None:

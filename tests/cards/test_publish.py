@@ -23,7 +23,7 @@ from refusals import raises
 
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
-from counterprior.cards.verify import VerifySettings, verify_release
+from counterprior.cards.verify import verify_release
 from counterprior.eval.publishing.publication import read_publication, shard_path, write_publication
 
 assert FORKS  # the server of processes to kill
@@ -198,7 +198,7 @@ def test_the_command_publishes_and_anybody_loads_it(world: Published, tmp_path: 
 
 def test_what_a_publication_is_not_is_named(world: Published, tmp_path: Path) -> None:
     def found(hub: LoopbackHub) -> list[str]:
-        report = verify_release(VerifySettings(REPO))
+        report = verify_release(REPO)
         return [str(problem) for problem in report.problems]
 
     def relabeled(data: bytes) -> bytes:

@@ -15,7 +15,7 @@ from releases import RULES, small_release
 
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
-from counterprior.cards.verify import VerifySettings, verify_release
+from counterprior.cards.verify import verify_release
 from counterprior.release import ReleaseError, parquet_path
 
 Files = dict[str, bytes]
@@ -46,12 +46,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
 
 
 def found(repo: str, revision: str | None = None) -> list[str]:
-    return [str(problem) for problem in verify_release(VerifySettings(repo, revision)).problems]
+    return [str(problem) for problem in verify_release(repo, revision).problems]
 
 
 def test_a_release_is_what_it_says(published: Published) -> None:
     for revision in ("v1.0.0", "main", None, published.hub.head(REPO)):
-        report = verify_release(VerifySettings(REPO, revision))
+        report = verify_release(REPO, revision)
         assert (report.problems, report.notes) == ((), ())
     assert report.checked == f"{REPO}@{published.hub.head(REPO)}"
 

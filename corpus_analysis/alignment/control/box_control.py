@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 from ....errors import UsageError
@@ -36,60 +36,54 @@ BATCH = 5_000
 FILES = (".jpg", ".jpeg", ".png", ".webp")
 
 
-@dataclass(frozen=True)
-class ControlSettings:
-    """A run of `counterprior control`."""
-
-    out: Path
-    """Folder of the run."""
-    boxes: Path
-    """People's boxes, in COCO's instances format."""
-    captions: Path
-    """People's captions of the same images: COCO's format, or rows with `image` and `caption`."""
-    judge: str = ""
-    """Spec of a judge to compare with the boxes; empty for none."""
-    images: Path | None = None
-    """Folder of the photographs, which a judge needs; those without boxes are judged too."""
-    limit: int | None = None
-    """Maximum number of pairs to judge, chosen by digest."""
-    seed: int = 0
-    """Chooses the caption of an image in subsets where only one counts."""
-    cost: Cost = field(default_factory=Cost)
-    """How paid calls are made."""
-
-
-def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxControl:
+def run_control(
+    boxes: Path,
+    captions: Path,
+    out: Path,
+    *,
+    cost: Cost,
+    judge_spec: str = "",
+    images: Path | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> BoxControl:
     """Mines the captions, matches their boxes, asks the judge and writes the result.
 
-    A second run resumes and asks no question twice.
+    boxes: people's boxes, in COCO's instances format. captions: people's captions of the same
+    images, in COCO's format or as rows with `image` and `caption`. judge_spec: a judge to
+    compare with the boxes, which needs the folder of the photographs, `images`; photographs without
+    boxes are judged too. limit: maximum number of pairs to judge, chosen by digest. seed: chooses
+    the caption of an image in subsets where only one counts. A second run resumes and asks no
+    question twice.
 
     Raises UsageError for bad settings, InUseError if another run writes to the folder, DataError
     for bad files, ModelMissing without spaCy, RunFailed if the judge can't answer at all.
     """
     installed_model()
-    if settings.judge and settings.images is None:
+    if judge_spec and images is None:
         raise UsageError(
             "a judge needs the photographs: name their folder with --images", code="missing-option"
         )
-    with Lock(settings.out / LOCK, str(settings.out)):
+    with Lock(out / LOCK, str(out)):
         judge = None
-        if settings.judge:
-            judge = open_judge(settings.judge, settings.cost.plan(settings.out))
+        if judge_spec:
+            judge = open_judge(judge_spec, cost.plan(out))
             if isinstance(judge, Answering):
                 judge.check()
-        boxes = Instances.read(settings.boxes)
-        image_by_id = {image.id: image for image in boxes.images}
-        captions = read_people(settings.captions, _ids(boxes, settings.images))
-        mined_captions, model = _mine(captions.captions, progress)
+        instances = Instances.read(boxes)
+        image_by_id = {image.id: image for image in instances.images}
+        human_captions = read_people(captions, _ids(instances, images))
+        mined_captions, model = _mine(human_captions.captions, progress)
         funnel: Counter[str] = Counter(
-            captions=len(captions.captions) + captions.of_other_images,
-            of_images=len(captions.captions),
+            captions=len(human_captions.captions) + human_captions.of_other_images,
+            of_images=len(human_captions.captions),
         )
-        classes = {name for image in boxes.images for name in {*image.boxes, *image.crowds}}
+        classes = {name for image in instances.images for name in {*image.boxes, *image.crowds}}
         boxed: list[BoxedPair] = []
         without_boxes: list[ImagePair] = []
         for number, (caption, mined_caption) in enumerate(
-            zip(captions.captions, mined_captions, strict=True)
+            zip(human_captions.captions, mined_captions, strict=True)
         ):
             pairs = mined_caption.pairs if mined_caption else ()
             image = image_by_id.get(caption.image)
@@ -109,24 +103,25 @@ def run_control(settings: ControlSettings, progress: Progress = silent) -> BoxCo
                     boxed.append(
                         BoxedPair(image.id, number, pair, mined_caption.spatial, *boxes_or_reason)
                     )
-        _write_pairs(settings.out / PAIRS, boxed, captions.captions)
+        _write_pairs(out / PAIRS, boxed, human_captions.captions)
         judge_bias = None
-        if judge is not None and settings.images is not None:
-            judge_bias = _judge(settings, judge, boxed, without_boxes, image_by_id, progress)
+        if judge is not None and images is not None:
+            candidates = _candidates(boxed, without_boxes, image_by_id, images, seed, limit)
+            judge_bias = _judge(judge, out, candidates, boxed, without_boxes, progress)
         stages = "captions of_images with_boxes errors with_pair pairs".split()
         result = BoxControl(
             funnel={name: funnel[name] for name in (*stages, *UNBOXED, "boxed")},
             matched=dict(
                 sorted(Counter(h.how for p in boxed for h in (p.first, p.second)).items())
             ),
-            subsets=subset_rates(boxed, settings.seed),
+            subsets=subset_rates(boxed, seed),
             groups=group_rates(boxed),
             model=model,
-            boxes=boxes.digest,
+            boxes=instances.digest,
             judge=judge_bias,
         )
-        write_json(settings.out / RESULT, result.to_json())
-        write_whole(settings.out / PAGE, result.to_html(settings.out.name))
+        write_json(out / RESULT, result.to_json())
+        write_whole(out / PAGE, result.to_html(out.name))
         return result
 
 
@@ -172,25 +167,24 @@ def _write_pairs(
     write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def _judge(
-    settings: ControlSettings,
-    judge: Judge,
+def _candidates(
     boxed: Sequence[BoxedPair],
     without_boxes: Sequence[ImagePair],
     image_by_id: dict[str, BoxedImage],
-    progress: Progress,
-) -> JudgeBias:
-    """Asks the judge about pairs whose boxes the words single out, and images without boxes."""
-    assert settings.images is not None
+    folder: Path,
+    seed: int,
+    limit: int | None,
+) -> dict[str, PairToJudge]:
+    """Returns pairs to judge by id: those whose boxes the words single out, or without boxes."""
     pairs: list[ImagePair] = [pair for pair in boxed if not pair.guessed]
     pairs += without_boxes
     # By digest: a limit takes a random part of both, as PPI++ asks.
-    pairs.sort(key=lambda pair: hashlib.sha256(f"{settings.seed}/{pair.id}".encode()).hexdigest())
+    pairs.sort(key=lambda pair: hashlib.sha256(f"{seed}/{pair.id}".encode()).hexdigest())
     candidates: dict[str, PairToJudge] = {}
-    for pair in pairs[: settings.limit]:
+    for pair in pairs[:limit]:
         image = image_by_id.get(pair.image)
         name = image.names[0].rpartition("/")[2] if image else pair.image
-        path = settings.images / name
+        path = folder / name
         data = path.read_bytes() if path.is_file() else b""
         row = {
             "id": pair.id,
@@ -200,7 +194,19 @@ def _judge(
             "second": {"name": pair.pair.second.name},
         }
         candidates[pair.id] = PairToJudge(row, path, hashlib.sha256(data).hexdigest())
-    log = open_log(settings.out / JUDGMENTS, judge)
+    return candidates
+
+
+def _judge(
+    judge: Judge,
+    out: Path,
+    candidates: dict[str, PairToJudge],
+    boxed: Sequence[BoxedPair],
+    without_boxes: Sequence[ImagePair],
+    progress: Progress,
+) -> JudgeBias:
+    """Asks the judge about the candidates and measures its bias."""
+    log = open_log(out / JUDGMENTS, judge)
     answers = verify(list(candidates.values()), judge, log, progress)
     judged = {
         key: JudgedPair(candidate.pair, answers[key]) for key, candidate in candidates.items()

@@ -16,7 +16,7 @@ import trip_doubles as doubles
 from published import CC, publish
 from refusals import raises
 
-from counterprior.cards.verify import VerifySettings, check_publication, verify_release
+from counterprior.cards.verify import check_publication, verify_release
 from counterprior.errors import DataError
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
@@ -92,7 +92,7 @@ def test_texts_are_published_and_every_number_recomputes(root: Path, tmp_path: P
 def test_what_was_changed_in_a_publication_is_named(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "p"
     publish(root, out)
-    assert not verify_release(VerifySettings(str(out), load=True)).problems
+    assert not verify_release(str(out), as_reader=True).problems
     path = out / shard_path("images", 0, 1)
     table = pq.read_table(path)
 
@@ -115,7 +115,7 @@ def test_what_was_changed_in_a_publication_is_named(root: Path, tmp_path: Path) 
         f"{SUITE}/{TOLD}"
     }
     copy = changed("text", lambda text: text + " Cell 1 is green.")
-    found = verify_release(VerifySettings(str(copy), load=True)).problems
+    found = verify_release(str(copy), as_reader=True).problems
     assert any(problem.field == "text" for problem in found)
     # A text that tells of this machine is refused, with what to do.
     old = next((root / "runs" / SUITE / TOLD / "texts").iterdir()).read_bytes()
