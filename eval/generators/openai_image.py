@@ -103,7 +103,10 @@ class OpenAIImages(PaidByImage):
         call = dict(self._served.call)
         if self._served.sends_seed:
             call[SEED] = request.seed
-        body: dict[str, Any] = {"model": self._served.wire.endpoint.model, "prompt": request.prompt}
+        body: dict[str, Any] = {
+            "model": self._served.wire.served_model.model,
+            "prompt": request.prompt,
+        }
         body |= {name: call.pop(name) for name in OPENAI if name in call}
         if request.source is None:
             return images.generate(**body, extra_body=call)
