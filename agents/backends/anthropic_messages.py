@@ -53,7 +53,7 @@ class AnthropicMessages:
             raise UsageError(
                 "anthropic: returns no log probabilities; don't ask for them", code="unsupported"
             )
-        if self._wire.served_model.bound(request) > LONGEST:
+        if self._wire.endpoint.bound(request) > LONGEST:
             raise UsageError(
                 f"anthropic: an answer has at most {LONGEST} tokens; add ?max_tokens={LONGEST}",
                 code="out-of-range",
@@ -70,16 +70,16 @@ class AnthropicMessages:
         # The system prompt is the same in all calls of a role: later ones read it from the cache.
         system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}
         body: dict[str, Any] = {
-            "model": self._wire.served_model.model,
-            "max_tokens": self._wire.served_model.bound(request),
+            "model": self._wire.endpoint.model,
+            "max_tokens": self._wire.endpoint.bound(request),
             "system": [system],
             "messages": [{"role": "user", "content": [_part(content) for content in request.user]}],
         }
         if request.schema is not None:
             schema = {"type": "json_schema", "schema": request.schema.body}
             body["output_config"] = {"format": schema}
-        if self._wire.served_model.options.temperature is not None:
-            body["extra_body"] = {"temperature": self._wire.served_model.options.temperature}
+        if self._wire.endpoint.options.temperature is not None:
+            body["extra_body"] = {"temperature": self._wire.endpoint.options.temperature}
         return body
 
     def submit(self, requests: Mapping[str, ChatRequest]) -> str:

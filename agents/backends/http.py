@@ -83,7 +83,7 @@ class BackendOptions(ConnectionOptions):
 
 
 @dataclass(frozen=True)
-class ServedModel:
+class ModelEndpoint:
     """A model behind a server, and how it is asked."""
 
     model: str
@@ -93,7 +93,7 @@ class ServedModel:
     options: BackendOptions
 
     @classmethod
-    def from_spec(cls, spec: Spec) -> ServedModel:
+    def from_spec(cls, spec: Spec) -> ModelEndpoint:
         """``MODEL[@BASE_URL][?timeout=s&attempts=n&temperature=t&max_tokens=n]``.
 
         Raises UsageError as `Options.read`, and where no model is named.
@@ -171,7 +171,7 @@ class Wire(Generic[C]):
 
     kind: str
     """Kind of the backend."""
-    served_model: ServedModel
+    endpoint: ModelEndpoint
     """The model, and how it is asked."""
     sdk: Any
     """The SDK's module."""
@@ -186,24 +186,24 @@ class Wire(Generic[C]):
 
         Raises UsageError for a wrong option, BackendError for a missing key.
         """
-        served_model = ServedModel.from_spec(spec)
-        key = read_key(variable, served_model.base_url)
+        endpoint = ModelEndpoint.from_spec(spec)
+        key = read_key(variable, endpoint.base_url)
         # Attempts are ours to count: the SDK's own retries would hide what was billed.
         client = make(
             api_key=key,
-            base_url=served_model.base_url,
-            timeout=served_model.options.timeout,
+            base_url=endpoint.base_url,
+            timeout=endpoint.options.timeout,
             max_retries=0,
             http_client=sdk.DefaultHttpxClient(verify=_certificates()),
         )
-        wire = cls(spec.kind, served_model, sdk, client, key)
+        wire = cls(spec.kind, endpoint, sdk, client, key)
         # Its sockets are closed with it, not when the collector finds them.
         weakref.finalize(wire, client.close)
         return wire
 
     def identity(self) -> dict[str, str]:
         """The model's settings."""
-        return self.served_model.identity(self.kind, str(self.client.base_url))
+        return self.endpoint.identity(self.kind, str(self.client.base_url))
 
     def check(self, list_models: Callable[..., Any], path: str) -> None:
         """Makes sure that the server answers and takes the key, by requests that cost nothing.
@@ -211,7 +211,7 @@ class Wire(Generic[C]):
         If the server knows no list of models, an empty request at `path`, which no server can
         answer or bill, tells a missing list from a wrong URL. Raises BackendError with the cause.
         """
-        seconds = min(CHECK_SECONDS, self.served_model.options.timeout)
+        seconds = min(CHECK_SECONDS, self.endpoint.options.timeout)
         status, text = self._status(lambda: list_models(timeout=seconds))
         if status == 404:
             options = {"timeout": seconds}
@@ -250,13 +250,13 @@ class Wire(Generic[C]):
         BackendError, and what `permit` raises.
         """
         try:
-            return self.served_model.retry.run(lambda: self._asked(send, read), permit)
+            return self.endpoint.retry.run(lambda: self._asked(send, read), permit)
         except UnreadableAnswerError as error:
             return unusable(str(error)), error.lost_attempts - 1
 
     def repeat(self, send: Callable[[], R]) -> R:
         """The result of a request that may be sent twice. Raises BackendError."""
-        return self.served_model.retry.run(lambda: self._sent(send))[0]
+        return self.endpoint.retry.run(lambda: self._sent(send))[0]
 
     def once(self, send: Callable[[], R]) -> R:
         """The result of a request that must not: without an answer it may still be under way."""

@@ -59,20 +59,20 @@ class OpenAIChat:
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as it goes over the wire."""
         body: dict[str, Any] = {
-            "model": self._wire.served_model.model,
+            "model": self._wire.endpoint.model,
             "messages": [
                 {"role": "system", "content": request.system},
                 {"role": "user", "content": [_part(content) for content in request.user]},
             ],
-            "max_completion_tokens": self._wire.served_model.bound(request),
+            "max_completion_tokens": self._wire.endpoint.bound(request),
         }
         if request.schema is not None:
             schema = {"name": request.schema.name, "strict": True, "schema": request.schema.body}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if request.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if self._wire.served_model.options.temperature is not None:
-            body["temperature"] = self._wire.served_model.options.temperature
+        if self._wire.endpoint.options.temperature is not None:
+            body["temperature"] = self._wire.endpoint.options.temperature
         return body
 
     def submit(self, requests: Mapping[str, ChatRequest]) -> str:

@@ -108,7 +108,7 @@ class ChatImages(PaidByImage):
         if self._served.sends_seed:
             call[SEED] = request.seed
         return create(
-            model=self._served.wire.served_model.model,
+            model=self._served.wire.endpoint.model,
             messages=[{"role": "user", "content": content}],
             extra_body=call,
         )

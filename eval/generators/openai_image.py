@@ -104,7 +104,7 @@ class OpenAIImages(PaidByImage):
         if self._served.sends_seed:
             call[SEED] = request.seed
         body: dict[str, Any] = {
-            "model": self._served.wire.served_model.model,
+            "model": self._served.wire.endpoint.model,
             "prompt": request.prompt,
         }
         body |= {name: call.pop(name) for name in OPENAI if name in call}

@@ -116,7 +116,7 @@ class OpenAIVideos(PaidByImage):
                 "a clip starts from one source, and this has several", code="several-sources"
             )
         wire = self._served.wire
-        form = {"model": wire.served_model.model, "prompt": request.prompt, **self._served.call}
+        form = {"model": wire.endpoint.model, "prompt": request.prompt, **self._served.call}
         if self._served.sends_seed:
             form[SEED] = str(request.seed)
         # As all servers take it; a form has texts only.

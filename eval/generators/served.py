@@ -107,13 +107,13 @@ class ServedModel:
         base = str(self.wire.client.base_url).rstrip("/")
         # SGLang tells about its one model beside `/v1`, where the list is OpenAI's.
         for address in dict.fromkeys((f"{base}/models", f"{base.removesuffix('/v1')}/models")):
-            if facts := served_facts(self._listing(address), self.wire.served_model.model):
+            if facts := served_facts(self._listing(address), self.wire.endpoint.model):
                 shown = {name: hide(text, self.wire.key) for name, text in facts.items()}
                 return {OBSERVED + name: text for name, text in shown.items()}
         return {}
 
     def _listing(self, address: str) -> Any:
-        options: Any = {"timeout": min(CHECK_SECONDS, self.wire.served_model.options.timeout)}
+        options: Any = {"timeout": min(CHECK_SECONDS, self.wire.endpoint.options.timeout)}
         with suppress(self.wire.sdk.APIError, ValueError):
             response = self.wire.client.get(address, cast_to=str, options=options)
             return json.loads(response)
