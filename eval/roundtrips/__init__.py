@@ -1,1 +1,1 @@
-"""Round trips between images and texts: their routes, the steps that models take, what is kept."""
+"""Round trips between images and texts: their routes, the steps that models take, their records."""

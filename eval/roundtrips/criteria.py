@@ -1,7 +1,7 @@
 """The criteria of ACON as functions of means, so that one bootstrap gives all of their intervals.
 
-Means are over the questions of many rows, shapes (...): of whether an answer is right (a), whether
-it is yes (said), and whether it should be (true).
+Means are over the questions of many rows, shapes (...): shares of answers that are right (a), that
+are yes (yes_rate), and of questions whose key is yes (true).
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from ..stats.bootstrap import Array
 def f1_of(hit: Array, false_alarm: Array, miss: Array) -> Array:
     """F1 of the answer yes, from the shares that are rightly yes, wrongly yes and wrongly no.
 
-    NaN where no answer is yes and none should be.
+    NaN if no answer is yes and none should be.
     """
     return share_of(2 * hit, 2 * hit + false_alarm + miss)
 
 
-def share_of(part: Array, whole: Array) -> Array:
-    """Part of a whole; NaN where there is no whole."""
-    return np.asarray(np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), np.nan))
+def share_of(count: Array, total: Array) -> Array:
+    """Share of a total; NaN if the total is 0."""
+    return np.asarray(np.where(total > 0, count / np.where(total > 0, total, 1.0), np.nan))
 
 
-def shuffled_accuracy(said: Array, true: Array) -> Array:
-    """Accuracy where answers meet the keys of other questions: what a judge's leaning gives."""
-    said, true = np.clip(said, 0, 1), np.clip(true, 0, 1)
-    return np.asarray(said * true + (1 - said) * (1 - true))
+def shuffled_accuracy(yes_rate: Array, true: Array) -> Array:
+    """Accuracy of answers scored by the keys of other questions: the score of a judge's bias."""
+    yes_rate, true = np.clip(yes_rate, 0, 1), np.clip(true, 0, 1)
+    return np.asarray(yes_rate * true + (1 - yes_rate) * (1 - true))
 
 
 def pearson_of(a: Array, b: Array, both: Array) -> Array:
     """Pearson's r of two 0/1 outcomes, from both means and the share of ones in both.
 
-    NaN where one of them never changes (ACON, forward equivariance).
+    NaN if one of them never changes (ACON, forward equivariance).
     """
     spread = a * (1 - a) * b * (1 - b)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (both - a * b) / np.sqrt(np.where(spread > 0, spread, np.nan))
-    return np.asarray(np.clip(found, -1, 1))
+        r = (both - a * b) / np.sqrt(np.where(spread > 0, spread, np.nan))
+    return np.asarray(np.clip(r, -1, 1))
 
 
 def shuffled_pearson(yes: tuple[Array, Array], no: tuple[Array, Array], true: Array) -> Array:
@@ -56,7 +56,7 @@ def shuffled_pearson(yes: tuple[Array, Array], no: tuple[Array, Array], true: Ar
 def corrected_pearson(r: Array, first: Array, second: Array) -> Array:
     """r without the judge's noise (Spearman 1904): divided by the root of both reliabilities.
 
-    first, second: r of two askings about the same images or texts. NaN where one is not above 0.
+    first, second: r of two askings about the same images or texts. NaN unless both are above 0.
     """
-    whole = np.where((first > 0) & (second > 0), first * second, np.nan)
-    return np.asarray(r / np.sqrt(whole))
+    reliability = np.where((first > 0) & (second > 0), first * second, np.nan)
+    return np.asarray(r / np.sqrt(reliability))

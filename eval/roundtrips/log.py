@@ -1,7 +1,7 @@
-"""What the steps of round trips made, by what went in: a step is taken once, whoever needs it.
+"""Results of the steps of round trips by their inputs: a step is taken once for all who need it.
 
-The caption of an image by one captioner is needed by every generator that draws it; it is asked for
-once. Records are `steps.jsonl`, or `steps.I-of-N.jsonl` of a shard, beside the images.
+Every generator needs a captioner's caption of an image; the captioner is asked for it once. Records
+are `steps.jsonl`, or `steps.I-of-N.jsonl` of a shard, beside the images.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ from ..core import Caption
 from ..generators import ENCODED, USD
 from ..store.answers import AnswerLog
 from ..store.shards import RunShard
+from .routes import RECORDED, StepKind
 
 FOLDER = "steps"
 
 
 @dataclass(frozen=True)
-class TakenStep:
-    """What became of one step."""
+class StepRecord:
+    """Result of one step."""
 
     key: str
-    """Of model, input, edit and seed."""
+    """Digest of model, input, edit and seed, see `step_key`."""
     step: str
-    """Its kind."""
+    """Kind, by its name of `RECORDED`."""
     status: Literal["made", "refused"] = "made"
-    """A step that was refused is not taken again; one that failed has no record."""
+    """A refused step is not taken again; a failed one has no record."""
     text: str = ""
-    """What was written."""
+    """Text, if the step makes one."""
     sha256: Digest = ""
-    """Of the PNG that was drawn."""
+    """SHA-256 of the PNG, if the step makes an image."""
     cut: bool = False
-    """Whether the text goes on after the most tokens that its model may write."""
+    """Whether the text was cut at its model's limit of tokens."""
     message: str = ""
-    """What was said where it was refused."""
+    """Reason of a refusal."""
     usd: Dollars = ""
-    """What an image cost, US dollars; calls of captioners are in their ledgers."""
+    """Price of an image, US dollars; calls of captioners are in their ledgers."""
 
     @property
     def digest(self) -> str:
-        """Of what was made, as an input of the next step."""
+        """SHA-256 of the text or image, as an input of the next step."""
         text = self.text.encode("utf-8", "backslashreplace")
         return self.sha256 or hashlib.sha256(text).hexdigest()
 
@@ -61,61 +62,66 @@ class TakenStep:
         return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
-    def from_record(cls, record: dict[str, Any], place: str) -> TakenStep:
+    def from_record(cls, record: dict[str, Any], place: str) -> StepRecord:
         """The inverse of `to_record`. Raises DataError for anything else."""
         return parse_as(cls, record, place)
 
 
-def step_key(step: str, identity: Mapping[str, str], given: str, edit: str, seed: int) -> str:
-    """Of a step: another model, input, edit or seed makes another one."""
-    words = json.dumps([step, dict(identity), given, edit, seed], sort_keys=True)
+def step_key(
+    step: StepKind, identity: Mapping[str, str], input_digest: str, edit: str, seed: int
+) -> str:
+    """Key of a step: differs with model, input, edit and seed. 24 hexadecimal digits."""
+    words = json.dumps([RECORDED[step], dict(identity), input_digest, edit, seed], sort_keys=True)
     return hashlib.sha256(words.encode()).hexdigest()[:24]
 
 
 class StepLog:
-    """The steps that were taken in a run or a study; safe to use from threads."""
+    """Results of the steps of a run or a study; safe to use from threads."""
 
     def __init__(self, folder: Path, shard: RunShard | None = None) -> None:
         """Reads the steps of all shards. Raises DataError for a damaged log."""
         self.folder = folder.absolute() / FOLDER
         self._lock = ThreadLock()
         self._answers = AnswerLog(
-            self.folder, "steps", TakenStep, shard=shard, in_memory=True, sessions=False
+            self.folder, "steps", StepRecord, shard=shard, in_memory=True, sessions=False
         )
         len(self._answers)  # read now: threads look up while one adds
 
-    def __iter__(self) -> Iterator[TakenStep]:
+    def __iter__(self) -> Iterator[StepRecord]:
         return iter(list(self._answers.values()))
 
-    def find(self, key: str) -> TakenStep | None:
-        """The newest result of a step whose image is still there; None where there is none."""
-        taken = reversed(self._answers.of(key))
-        return next((one for one in taken if not one.sha256 or self._file(one).exists()), None)
+    def find(self, key: str) -> StepRecord | None:
+        """Returns the newest result of a step; None without one, or if its image file is gone."""
+        records = reversed(self._answers.of(key))
+        return next((r for r in records if not r.sha256 or self._file(r).exists()), None)
 
-    def add(self, taken: TakenStep) -> None:
-        """Records what became of a step; an image is in the folder already."""
+    def add(self, record: StepRecord) -> None:
+        """Records the result of a step; an image is in the folder already."""
         with self._lock:
-            self._answers.append(taken)
+            self._answers.append(record)
 
-    def image(self, taken: TakenStep) -> Callable[[], Image.Image]:
-        """What reads the image that was drawn."""
-        return partial(_read_image, self._file(taken))
+    def image(self, record: StepRecord) -> Callable[[], Image.Image]:
+        """Returns a picklable function that reads the image of a step."""
+        return partial(_read_image, self._file(record))
 
-    def _file(self, taken: TakenStep) -> Path:
-        return _image_file(self.folder, taken.sha256)
+    def _file(self, record: StepRecord) -> Path:
+        return _image_file(self.folder, record.sha256)
 
 
-def taken_step(folder: Path, key: str, step: str, made: Caption | Image.Image) -> TakenStep:
-    """What a step made, to be recorded; an image is written into the folder of steps.
+def store_result(
+    folder: Path, key: str, step: StepKind, result: Caption | Image.Image
+) -> StepRecord:
+    """Returns the record of a step's result; writes an image into the folder of steps.
 
-    First the image, then the record: a record is never of an image that is not there.
+    The image is written before anyone can record it: no record is of a missing image.
     """
-    if isinstance(made, Caption):
-        return TakenStep(key, step, text=without_surrogates(made.text), cut=made.cut)
-    data = made.info.get(ENCODED) or encode_png(made)
+    if isinstance(result, Caption):
+        text = without_surrogates(result.text)
+        return StepRecord(key, RECORDED[step], text=text, cut=result.cut)
+    data = result.info.get(ENCODED) or encode_png(result)
     digest = hashlib.sha256(data).hexdigest()
     write_whole(_image_file(folder, digest), data)
-    return TakenStep(key, step, sha256=digest, usd=made.info.get(USD, ""))
+    return StepRecord(key, RECORDED[step], sha256=digest, usd=result.info.get(USD, ""))
 
 
 def _image_file(folder: Path, digest: str) -> Path:
@@ -123,8 +129,10 @@ def _image_file(folder: Path, digest: str) -> Path:
 
 
 def _read_image(path: Path) -> Image.Image:
-    """An image that was drawn, RGB, with its bytes in ``info[ENCODED]``. Raises DataError where the
-    file is not the recorded one any more."""
+    """Reads the image of a step, RGB, with its bytes in ``info[ENCODED]``.
+
+    Raises DataError for a file that is not the recorded one any more.
+    """
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != path.stem:
@@ -135,6 +143,6 @@ def _read_image(path: Path) -> Image.Image:
         raise DataError(
             f"{path}: {error}; remove it, and it is made again", code="unreadable-image"
         ) from None
-    found = image.convert("RGB")
-    found.info[ENCODED] = data
-    return found
+    rgb = image.convert("RGB")
+    rgb.info[ENCODED] = data
+    return rgb

@@ -1,4 +1,4 @@
-"""The models of round trips: opened once for all trips of a study, and asked for single steps."""
+"""Models of round trips: opened once for all trips of a study, and used for single steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -20,92 +19,83 @@ from ..generators.paid import PaidGenerator
 from ..judges import Answering, CallPlan
 from ..questions import read_prompt
 from ..workers.farm import IN_PROCESS, Scale, farm
-from .log import FOLDER, StepLog, TakenStep, step_key
-from .routes import MADE, StepKind
+from .log import FOLDER, StepLog, StepRecord, step_key
+from .routes import MADE, RECORDED, StepKind
 from .steps import RouteStep, StepInput, StepResult, TakeSteps, draw_step, take_here
 
 SOURCE = f"{FOLDER}/images"
 """Name of the images of steps in the spending log."""
 
 
-@dataclass(frozen=True)
-class OpenStep(RouteStep):
-    """A step that can be taken now, and who takes it."""
-
-    model: RouteModel
-
-    @property
-    def work(self) -> RouteStep:
-        """For a worker, who has a model of its own."""
-        return RouteStep(self.key, self.step, self.step_input, self.edit, self.case)
-
-
 class RouteModel:
-    """One model of a study's round trips, a captioner or a generator; opened when it is needed."""
+    """A captioner or generator of a study's round trips; opened when it is needed."""
 
     def __init__(self, value: Any, writes: bool, models: TripModels) -> None:
-        """value: a spec, or what can stand for a captioner or generator."""
+        """value: a spec, or an object or function that `as_captioner` or `as_generator` takes."""
         self._value = value
         self.writes = writes
-        """Whether it makes texts."""
+        """Whether it writes texts."""
         self._models = models
         self._opened: Any = None
         self._identity: dict[str, str] | None = None
 
     def identity(self, step: StepKind) -> dict[str, str]:
-        """Who takes a step, with the version of what it is told."""
+        """Identity of the model, with the version of the prompt of a step that writes a text."""
         if self._identity is None:
             self._identity = dict(self.open().identity())
-        told = {"prompt": read_prompt(step).version} if self.writes else {}
-        return {**self._identity, **told}
+        prompt = {"prompt": read_prompt(step).version} if self.writes else {}
+        return {**self._identity, **prompt}
 
     def open(self) -> Any:
-        """The captioner or generator, the latter under the cap. Raises UsageError for a bad spec,
-        BackendError for a missing key, UnpricedError under a cap."""
+        """Returns the captioner or generator, a paid generator under the cap.
+
+        Raises UsageError for a bad spec, BackendError for a missing key, UnpricedError under a cap.
+        """
         plan = self._models.plan
         if self._opened is None and self.writes:
             self._opened = as_captioner(self._value, plan)
         elif self._opened is None:
-            made = as_generator(self._value)
-            paid = isinstance(made, PaidByImage)
-            self._opened = PaidGenerator(made, plan.budget, SOURCE) if paid else made  # type: ignore[arg-type]
+            generator = as_generator(self._value)
+            paid = isinstance(generator, PaidByImage)
+            self._opened = PaidGenerator(generator, plan.budget, SOURCE) if paid else generator  # type: ignore[arg-type]
         return self._opened
 
     def key(self, step: StepKind, step_input: StepInput, edit: str, seed: int) -> str:
-        """Of a step; a text does not depend on the seed. What a server says of itself is no part:
-        it may be down."""
-        known = {n: v for n, v in self.identity(step).items() if not n.startswith(OBSERVED)}
-        return step_key(step, known, step_input.digest, edit, 0 if self.writes else seed)
+        """Key of a step; a text does not depend on the seed.
+
+        What a server says of itself is left out: the server may be down.
+        """
+        identity = {n: v for n, v in self.identity(step).items() if not n.startswith(OBSERVED)}
+        return step_key(step, identity, step_input.digest, edit, 0 if self.writes else seed)
 
     def take(self, steps: Iterable[RouteStep], scale: Scale = IN_PROCESS) -> Iterator[None]:
-        """Takes steps and records each as it is done; one that failed is in `TripModels.failed`.
+        """Takes steps and records each as it is done; a failed one is in `TripModels.failed`.
 
-        A model behind a server is asked from here, any other one in the workers of `scale`. Raises
-        LoadError, BudgetError and LedgerError, which end the run.
+        A model behind a server is called from this process, any other in the workers of `scale`.
+        Raises LoadError, BudgetError and LedgerError, which end the run.
         """
         opened, models = self.open(), self._models
         folder = models.log.folder
         if isinstance(opened, PaidGenerator):
-            # Recorded by who made it: it is paid, whatever ends the run meanwhile.
-            def draw(one: RouteStep) -> None:
-                models.keep(one, draw_step(opened, one, folder))
+            # Recorded in the thread that made it: it is paid, whatever ends the run meanwhile.
+            def draw(step: RouteStep) -> None:
+                models.record(step, draw_step(opened, step, folder))
 
             yield from in_threads(draw, steps, models.plan.concurrency)
             return
         if scale.in_process or isinstance(opened, Answering):
-            for one, result in take_here(opened, self.writes, steps, folder):
-                models.keep(one, result)
+            for step, result in take_here(opened, self.writes, steps, folder):
+                models.record(step, result)
                 yield
             return
         task = TakeSteps(self._value, self.writes, dict(opened.identity()), folder)
-        work = (one.work if isinstance(one, OpenStep) else one for one in steps)
-        with closing(farm(task, work, scale)) as found:
-            for one, result in found:
-                models.keep(one, result)
+        with closing(farm(task, steps, scale)) as results:
+            for step, result in results:
+                models.record(step, result)
                 yield
 
     def release(self) -> None:
-        """Frees the model; it is opened again where it is needed again."""
+        """Frees the model; it is opened again when it is needed again."""
         if isinstance(self._value, str):
             self._opened = None
             gc.collect()
@@ -114,25 +104,24 @@ class RouteModel:
 
 
 class TripModels:
-    """Every model of a study's round trips, and the log of the steps that they took."""
+    """Every model of a study's round trips, and the log of their steps."""
 
     def __init__(self, plan: CallPlan, log: StepLog | None = None) -> None:
-        """log: of the steps that were taken; where None, beside the plan's ledgers. Raises
-        DataError for a damaged log."""
+        """log: None for the log beside the plan's ledgers. Raises DataError for a damaged log."""
         self.plan = plan
         self.log = StepLog(plan.ledgers.parent, plan.shard) if log is None else log
         self.failed: dict[str, GeneratorError] = {}
-        """Steps that failed in this process; they are tried again by the next one."""
+        """Errors of steps by key in this process; the next process tries these steps again."""
         self.broken: dict[RouteModel, CounterpriorError] = {}
-        """Models that this process can't use any more, and why."""
+        """Models that this process can't use any more, with their errors."""
         self._by_value: dict[tuple[Any, bool], RouteModel] = {}
-        paid = ((one.key, Charge(Decimal(one.usd))) for one in self.log if one.usd)
+        paid = ((record.key, Charge(Decimal(record.usd))) for record in self.log if record.usd)
         plan.budget.restore(SOURCE, paid)
         if plan.shard is None:  # else another process may be waiting for an image
             plan.budget.adopt(SOURCE, lambda call: None)
 
     def model(self, step: StepKind, value: Any) -> RouteModel:
-        """Who takes a kind of step; one model for all trips that name it."""
+        """Model that takes a kind of step; the same for all trips that name it."""
         writes = MADE[step] == "text"
         key = (value if isinstance(value, str) else id(value), writes)
         if key not in self._by_value:
@@ -144,22 +133,23 @@ class TripModels:
         for model in self._by_value.values():
             model.release()
 
-    def keep(self, one: RouteStep, result: StepResult) -> None:
-        """Records what became of a step, and notes one that failed."""
-        if isinstance(result, TakenStep):
+    def record(self, step: RouteStep, result: StepResult) -> None:
+        """Records a result or a refusal; a failure is only remembered."""
+        if isinstance(result, StepRecord):
             self.log.add(result)
         elif result.status == "refused":
-            refused = TakenStep(one.key, one.step, "refused", message=str(result), usd=result.usd)
-            self.log.add(refused)
+            name, message = RECORDED[step.step], str(result)
+            self.log.add(StepRecord(step.key, name, "refused", message=message, usd=result.usd))
         else:
-            self.failed[one.key] = result
+            self.failed[step.key] = result
 
 
 def prefixed(step: StepKind, identity: Mapping[str, str]) -> dict[str, str]:
-    """The identity of one model among those of a trip."""
+    """Identity of one model among those of a trip: every name with the step's recorded name."""
+    prefix = RECORDED[step]
     return {
-        f"{OBSERVED}{step}_{name.removeprefix(OBSERVED)}"
+        f"{OBSERVED}{prefix}_{name.removeprefix(OBSERVED)}"
         if name.startswith(OBSERVED)
-        else f"{step}_{name}": value
+        else f"{prefix}_{name}": value
         for name, value in identity.items()
     }

@@ -18,38 +18,47 @@ from typing import Literal
 from ...errors import UsageError
 
 Modality = Literal["image", "text"]
-StepKind = Literal["tell", "draw", "revise", "retouch"]
-"""A captioner tells an image, a generator draws a text; a text editor revises a text by an edit,
-an image editor retouches an image by one."""
+StepKind = Literal["caption", "generate", "edit_text", "edit_image"]
+"""A captioner captions an image, a generator makes an image of a text, and editors change a text or
+an image by an instruction."""
 
 MADE: Mapping[StepKind, Modality] = {
-    "tell": "text",
-    "draw": "image",
-    "revise": "text",
-    "retouch": "image",
+    "caption": "text",
+    "generate": "image",
+    "edit_text": "text",
+    "edit_image": "image",
 }
-"""What a step makes."""
-EDITS: tuple[StepKind, ...] = ("revise", "retouch")
+"""Modality that a step makes."""
+RECORDED: Mapping[StepKind, str] = {
+    "caption": "tell",
+    "generate": "draw",
+    "edit_text": "revise",
+    "edit_image": "retouch",
+}
+"""Names of the steps on disk, as the first runs wrote them: in the records and keys of
+`steps.jsonl`, and in the identities of runs (`tell_model`). With other names, every step of an
+older run would be taken again."""
+EDITS: tuple[StepKind, ...] = ("edit_text", "edit_image")
 """Steps that need an edit."""
 TRIP = "round-trip"
-"""Kind of what makes a run of round trips."""
+"""Kind of the case generator of a run of round trips."""
 JOINT = "~"
-"""Between the parts of a run's name: where it starts, and its models in their order."""
+"""Separates the start and the models in a run's name."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A way from a start to what is judged."""
+    """Steps from a start to the image or text that is judged."""
 
     start: Modality
     """The image of a row, or its caption."""
     criterion: str
-    """What it is for, as in the table above."""
+    """Criterion of ACON that it measures, as in the table above."""
     steps: tuple[StepKind, ...]
 
     @property
     def end(self) -> Modality:
-        """What is judged."""
+        """Modality that is judged."""
         return MADE[self.steps[-1]] if self.steps else self.start
 
     @property
@@ -68,21 +77,21 @@ ROUTES = {
     for route in (
         Route("image", "given", ()),
         Route("text", "given", ()),
-        Route("image", "cyclic", ("tell", "draw")),
-        Route("text", "cyclic", ("draw", "tell")),
-        Route("image", "conjugated", ("tell", "revise", "draw")),
-        Route("text", "conjugated", ("draw", "retouch", "tell")),
-        Route("image", "edit_first", ("retouch", "tell")),
-        Route("image", "edit_last", ("tell", "revise")),
-        Route("text", "edit_first", ("revise", "draw")),
-        Route("text", "edit_last", ("draw", "retouch")),
+        Route("image", "cyclic", ("caption", "generate")),
+        Route("text", "cyclic", ("generate", "caption")),
+        Route("image", "conjugated", ("caption", "edit_text", "generate")),
+        Route("text", "conjugated", ("generate", "edit_image", "caption")),
+        Route("image", "edit_first", ("edit_image", "caption")),
+        Route("image", "edit_last", ("caption", "edit_text")),
+        Route("text", "edit_first", ("edit_text", "generate")),
+        Route("text", "edit_last", ("generate", "edit_image")),
     )
 }
-"""By name."""
+"""Routes by name."""
 
 
 def route_of(variant: str) -> tuple[Route, int]:
-    """The route of a variant, and the number of its edit from 1; 0 where it has none.
+    """Returns the route of a variant, and the number of its edit from 1; 0 without an edit.
 
     >>> route_of("image_edit_first_2")[1]
     2
@@ -94,13 +103,13 @@ def route_of(variant: str) -> tuple[Route, int]:
 
 
 def variants_of(route: Route, edits: int) -> list[str]:
-    """The variants of a route, where a row has so many edits."""
+    """Returns the variants of a route for a row with that many edits."""
     return [f"{route.name}_{n + 1}" for n in range(edits)] if route.has_edit else [route.name]
 
 
 def routes_of(start: Modality, models: Sequence[StepKind]) -> list[Route]:
-    """The routes from a start on which a captioner (`tell`), a generator (`draw`), both or neither
-    are at work."""
+    """Returns the routes from a start that use exactly these models: a captioner (`caption`), a
+    generator (`generate`), both or neither."""
     return [
         route
         for route in ROUTES.values()
@@ -110,12 +119,12 @@ def routes_of(start: Modality, models: Sequence[StepKind]) -> list[Route]:
 
 
 def end_of(start: Modality, models: Sequence[StepKind]) -> Modality:
-    """What is judged of a run; one modality on all of its routes."""
+    """Modality that is judged in a run; the same on all of its routes."""
     return routes_of(start, models)[0].end
 
 
 def trip_name(start: Modality, models: Sequence[str]) -> str:
-    """The name of a run.
+    """Name of a run.
 
     >>> trip_name("image", ["llava", "flux"])
     'image~llava~flux'
@@ -126,26 +135,26 @@ def trip_name(start: Modality, models: Sequence[str]) -> str:
 def trips_of(
     captioners: Sequence[str], generators: Sequence[str]
 ) -> list[tuple[Modality, tuple[StepKind, ...], tuple[str, ...]]]:
-    """Start, kinds of the models and their names, of every run of a grid.
+    """Returns start, kinds of the models and their names, of every run of a grid.
 
-    Nothing but the start for what the judge itself gets wrong; each model alone for forward
-    equivariance; each captioner with each generator, and back, for the other two criteria.
+    Only the start for the judge's own errors; each model alone for forward equivariance; each
+    captioner with each generator, and back, for the other two criteria.
     """
-    found: list[tuple[Modality, tuple[StepKind, ...], tuple[str, ...]]] = [
+    trips: list[tuple[Modality, tuple[StepKind, ...], tuple[str, ...]]] = [
         ("image", (), ()),
         ("text", (), ()),
     ]
-    found += [("image", ("tell",), (one,)) for one in captioners]
-    found += [("text", ("draw",), (one,)) for one in generators]
-    for told in captioners:
-        found += [("image", ("tell", "draw"), (told, drawn)) for drawn in generators]
-    for drawn in generators:
-        found += [("text", ("draw", "tell"), (drawn, told)) for told in captioners]
-    return found
+    trips += [("image", ("caption",), (captioner,)) for captioner in captioners]
+    trips += [("text", ("generate",), (generator,)) for generator in generators]
+    pairs = [(captioner, generator) for captioner in captioners for generator in generators]
+    trips += [("image", ("caption", "generate"), pair) for pair in pairs]
+    pairs = [(generator, captioner) for generator in generators for captioner in captioners]
+    trips += [("text", ("generate", "caption"), pair) for pair in pairs]
+    return trips
 
 
 def check_start(text: str) -> Modality:
-    """Raises UsageError for what is no start."""
+    """Raises UsageError unless the text is `image` or `text`."""
     if text == "image":
         return "image"
     if text == "text":

@@ -1,4 +1,4 @@
-"""Steps of round trips, as a model takes them: here, or in workers; nothing is recorded."""
+"""Takes steps of round trips with a model, in this process or in workers; records nothing."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from ..core import Caption, Captioner, CaptionRequest, Case, Generator, Generato
 from ..generators import as_generator, draw
 from ..questions import read_prompt
 from ..workers.farm import Numbered, check_same
-from .log import TakenStep, taken_step
+from .log import StepRecord, store_result
 from .routes import StepKind
 
 ONE_IMAGE = (FileNotFoundError, GeneratorError, OSError, ValueError)
-"""What a generator may raise for one image; anything else ends the run."""
+"""Errors of a generator that concern one image; any other ends the run."""
 
 
 @dataclass(frozen=True)
 class StepInput:
-    """What goes into a step."""
+    """Input of a step."""
 
     digest: str
     """SHA-256 of the text, or of the image's file."""
     text: str = ""
-    """Where it is a text."""
+    """Text; empty for an image."""
     image: Callable[[], Image.Image] | None = None
-    """Reads it where it is an image, RGB; picklable, for workers."""
+    """Reads the image, RGB; picklable, for workers. None for a text."""
 
 
 @dataclass(frozen=True)
 class RouteStep:
-    """A step that can be taken now; picklable."""
+    """A step whose input is there; picklable."""
 
     key: str
     """See `log.step_key`."""
@@ -47,35 +47,35 @@ class RouteStep:
     """One of the cases that need it."""
 
 
-StepResult = TakenStep | GeneratorError
-"""What became of a step; an error where it may go better another time, or was refused."""
+StepResult = StepRecord | GeneratorError
+"""Result of a step; an error if it was refused, or may succeed another time."""
 
 
 def write_steps(
     captioner: Captioner, steps: Iterable[RouteStep], folder: Path
 ) -> Iterator[tuple[RouteStep, StepResult]]:
-    """What a captioner writes in each step, in any order. Raises LoadError."""
-    asked: dict[str, RouteStep] = {}
+    """Yields each step with the captioner's result, in any order. Raises LoadError."""
+    pending: dict[str, RouteStep] = {}
 
     def requests() -> Iterator[CaptionRequest]:
-        for one in steps:
-            asked[one.key] = one
-            yield _request(one)
+        for step in steps:
+            pending[step.key] = step
+            yield _request(step)
 
     for request, caption in captioner.caption(requests()):
-        one = asked.pop(request.id)
+        step = pending.pop(request.id)
         if caption.status == "ok" and caption.text.strip():
-            yield one, taken_step(folder, one.key, one.step, caption)
+            yield step, store_result(folder, step.key, step.step, caption)
         else:
-            yield one, _not_written(caption)
+            yield step, _not_written(caption)
 
 
-def draw_step(generator: Generator, one: RouteStep, folder: Path) -> StepResult:
-    """What a generator draws in a step, kept in the folder of steps."""
-    prompt = one.edit if one.step == "retouch" else one.step_input.text
+def draw_step(generator: Generator, step: RouteStep, folder: Path) -> StepResult:
+    """Takes a step with a generator; its image is stored in the folder of steps."""
+    prompt = step.edit if step.step == "edit_image" else step.step_input.text
     try:
-        source = one.step_input.image() if one.step_input.image is not None else None
-        request = ImageRequest(prompt, one.case.seed, source=source, case=one.case)
+        source = step.step_input.image() if step.step_input.image is not None else None
+        request = ImageRequest(prompt, step.case.seed, source=source, case=step.case)
         drawn = draw(generator, request)
     except ONE_IMAGE as error:
         return (
@@ -83,18 +83,18 @@ def draw_step(generator: Generator, one: RouteStep, folder: Path) -> StepResult:
             if isinstance(error, GeneratorError)
             else GeneratorError(str(error), code="generator-failed")
         )
-    return taken_step(folder, one.key, one.step, drawn)  # a full disk is no image's own failure
+    return store_result(folder, step.key, step.step, drawn)  # a full disk ends the run
 
 
 def take_here(
     model: Any, writes: bool, steps: Iterable[RouteStep], folder: Path
 ) -> Iterator[tuple[RouteStep, StepResult]]:
-    """What a captioner (`writes`) or a generator makes, one step after the other."""
+    """Takes steps with a captioner (`writes`) or a generator; yields each with its result."""
     if writes:
         yield from write_steps(model, steps, folder)
         return
-    for one in steps:
-        yield one, draw_step(model, one, folder)
+    for step in steps:
+        yield step, draw_step(model, step, folder)
 
 
 @dataclass(frozen=True)
@@ -106,22 +106,22 @@ class TakeSteps:
     writes: bool
     """Whether it is a captioner."""
     identity: dict[str, str]
-    """Who it is."""
+    """Identity of the model."""
     folder: Path
-    """Of steps, absolute."""
+    """Folder of steps, absolute."""
 
     @property
     def bundle(self) -> int:
         return 1
 
     def open(self) -> StepWorker:
-        """Raises RunFailed where the model is another one in a worker."""
+        """Opens the model in a worker. Raises RunFailed if it has another identity there."""
         model = as_captioner(self.model) if self.writes else as_generator(self.model)
         check_same(self.identity, model.identity(), "captioner" if self.writes else "generator")
         return StepWorker(self, model)
 
-    def lost(self, piece: RouteStep, deaths: int) -> StepResult:
-        """A step on which that many workers died."""
+    def lost(self, step: RouteStep, deaths: int) -> StepResult:
+        """Result of a step on which that many workers died."""
         return GeneratorError(f"{deaths} workers died taking it", code="workers-died")
 
 
@@ -133,21 +133,21 @@ class StepWorker:
         self._model = model
 
     def do(self, work: Sequence[Numbered[RouteStep]]) -> Iterator[Numbered[StepResult]]:
-        numbers = {piece.key: number for number, piece in work}
-        pieces = (piece for _, piece in work)
-        for piece, result in take_here(self._model, self._task.writes, pieces, self._task.folder):
-            yield numbers[piece.key], result
+        numbers = {step.key: number for number, step in work}
+        steps = (step for _, step in work)
+        for step, result in take_here(self._model, self._task.writes, steps, self._task.folder):
+            yield numbers[step.key], result
 
     def finish(self) -> Iterable[Numbered[StepResult]]:
         return ()
 
 
-def _request(one: RouteStep) -> CaptionRequest:
-    prompt = read_prompt(one.step)
-    if one.step_input.image is not None:
-        return CaptionRequest(one.key, prompt.fill().strip(), one.step_input.image())
-    asked = prompt.fill(caption=one.step_input.text, edit=one.edit)
-    return CaptionRequest(one.key, asked.strip(), None)
+def _request(step: RouteStep) -> CaptionRequest:
+    prompt = read_prompt(step.step)
+    if step.step_input.image is not None:
+        return CaptionRequest(step.key, prompt.fill().strip(), step.step_input.image())
+    instruction = prompt.fill(caption=step.step_input.text, edit=step.edit)
+    return CaptionRequest(step.key, instruction.strip(), None)
 
 
 def _not_written(caption: Caption) -> GeneratorError:

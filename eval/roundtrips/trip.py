@@ -1,4 +1,4 @@
-"""A round trip: what makes the image or text of a case by its route, step after step."""
+"""A round trip: makes the image or text of a case by its route, step after step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ...progress import Progress, silent
 from ..core import Case, GeneratedText, GeneratorError, ImageRequest, describe
 from ..judges import Answering
 from ..workers.farm import IN_PROCESS, Scale
-from .log import TakenStep
-from .models import OpenStep, RouteModel, TripModels, prefixed
+from .log import StepRecord
+from .models import RouteModel, TripModels, prefixed
 from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
-from .steps import StepInput
+from .steps import RouteStep, StepInput
 
 CUT = json.dumps(
     {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
@@ -25,44 +25,46 @@ CUT = json.dumps(
 
 
 class RoundTrip:
-    """The models of a run, and where it starts; a maker of images and texts."""
+    """The start and the models of a run; generates images and texts."""
 
     def __init__(self, start: Modality, steps: Mapping[StepKind, Any], models: TripModels) -> None:
-        """steps: kind -> spec of who takes it, the captioner and the generator in their order, and
-        after them the editors."""
+        """steps: kind -> spec of its model: captioner and generator in the order in which they
+        work, then the editors."""
         self.start = start
         self.model_of = {step: models.model(step, value) for step, value in steps.items()}
         self._models = models
 
     def identity(self) -> dict[str, str]:
-        known = {step: model.identity(step) for step, model in self.model_of.items()}
-        named = [describe(found) for step, found in known.items() if step not in EDITS]
-        parts = (prefixed(step, found) for step, found in known.items())
-        about = {"kind": TRIP, "name": trip_name(self.start, named), "start": self.start}
-        return {**about, **{name: value for part in parts for name, value in part.items()}}
+        identities = {step: model.identity(step) for step, model in self.model_of.items()}
+        models = [describe(identities[step]) for step in identities if step not in EDITS]
+        identity = {"kind": TRIP, "name": trip_name(self.start, models), "start": self.start}
+        for step, identity_of_model in identities.items():
+            identity |= prefixed(step, identity_of_model)
+        return identity
 
     def check_answering(self) -> None:
         """Raises BackendError for a captioner that would not answer, UnpricedError under a cap, and
-        what opening a model raises."""
+        the errors of opening a model."""
         for model in self.model_of.values():
             if isinstance(opened := model.open(), Answering):
                 opened.check()
 
     def generate(self, request: ImageRequest) -> Image.Image | GeneratedText:
-        """The end of a case's route; steps that nobody took yet are taken now.
+        """Returns the image or text at the end of a case's route; takes the open steps now.
 
-        Raises GeneratorError where a step fails or is refused, and what ends the run.
+        Raises GeneratorError if a step fails or is refused, and the errors that end a run.
         """
         case = request.case
         assert case is not None
         source = request.source
         assert source is not None or self.start == "text"
-        while isinstance(place := self.place(case, lambda: source), OpenStep):  # type: ignore[arg-type,return-value]
+        while isinstance(place := self.place(case, lambda: source), RouteStep):  # type: ignore[arg-type,return-value]
             if place.key in self._models.failed:
                 raise self._models.failed[place.key]
-            if place.model in self._models.broken:
-                raise self._models.broken[place.model]
-            for _ in place.model.take([place]):
+            model = self.model_of[place.step]
+            if model in self._models.broken:
+                raise self._models.broken[model]
+            for _ in model.take([place]):
                 pass
         if place.refused is not None:
             raise GeneratorError(place.refused.message, "refused", code="declined")
@@ -70,8 +72,8 @@ class RoundTrip:
             return GeneratedText(place.step_input.text, CUT if place.cut else "")
         return place.step_input.image()
 
-    def place(self, case: Case, source: Callable[[], Image.Image]) -> OpenStep | RouteEnd:
-        """How far a case is: the step that is to be taken next, or where its route has ended.
+    def place(self, case: Case, source: Callable[[], Image.Image]) -> RouteStep | RouteEnd:
+        """Returns the next step of a case, or the end of its route.
 
         source: reads the row's image.
         """
@@ -81,51 +83,52 @@ class RoundTrip:
             step_input = text_input(case.fields["caption"])
         cut = False
         for step in route.steps:
-            open_step = self._step(step, step_input, case)
-            taken = self._models.log.find(open_step.key)
-            if taken is None:
-                return open_step
-            if taken.status == "refused":
-                return RouteEnd(step_input, cut, taken)
-            cut = cut or taken.cut
-            step_input = self._output(taken)
+            next_step = self._step(step, step_input, case)
+            record = self._models.log.find(next_step.key)
+            if record is None:
+                return next_step
+            if record.status == "refused":
+                return RouteEnd(step_input, cut, record)
+            cut = cut or record.cut
+            step_input = self._output(record)
         return RouteEnd(step_input, cut)
 
-    def left(self, case: Case, source: Callable[[], Image.Image]) -> Iterator[OpenStep]:
-        """Every step of a case that nobody took yet, as if each made something that no other does:
-        a later one is given the key of the one before it, and no text."""
+    def open_steps(self, case: Case, source: Callable[[], Image.Image]) -> Iterator[RouteStep]:
+        """Yields every open step of a case, as if no two steps made the same.
+
+        A later step gets the key of the step before it as its input, and no text.
+        """
         place = self.place(case, source)
         if isinstance(place, RouteEnd):
             return
         yield place
         steps = route_of(case.variant)[0].steps
         for step in steps[steps.index(place.step) + 1 :]:
-            shown = source if MADE[place.step] == "image" else None
-            place = self._step(step, StepInput(place.key, image=shown), case)
+            image = source if MADE[place.step] == "image" else None
+            place = self._step(step, StepInput(place.key, image=image), case)
             yield place
 
-    def _step(self, step: StepKind, step_input: StepInput, case: Case) -> OpenStep:
+    def _step(self, step: StepKind, step_input: StepInput, case: Case) -> RouteStep:
         number = route_of(case.variant)[1]
         edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
-        model = self.model_of[step]
-        key = model.key(step, step_input, edit, case.seed)
-        return OpenStep(key, step, step_input, edit, case, model=model)
+        key = self.model_of[step].key(step, step_input, edit, case.seed)
+        return RouteStep(key, step, step_input, edit, case)
 
-    def _output(self, taken: TakenStep) -> StepInput:
-        if taken.text:
-            return text_input(taken.text)
-        return StepInput(taken.sha256, image=self._models.log.image(taken))
+    def _output(self, record: StepRecord) -> StepInput:
+        if record.text:
+            return text_input(record.text)
+        return StepInput(record.sha256, image=self._models.log.image(record))
 
 
 class RouteEnd(NamedTuple):
     """The end of a route."""
 
     step_input: StepInput
-    """What was made."""
+    """Image or text that is judged."""
     cut: bool
     """Whether a text on the way was cut."""
-    refused: TakenStep | None = None
-    """The step that was refused; nothing was made then."""
+    refused: StepRecord | None = None
+    """The step that was refused; then there is nothing to judge."""
 
 
 class TripCase(NamedTuple):
@@ -133,14 +136,14 @@ class TripCase(NamedTuple):
 
     trip: RoundTrip
     case: Case
-    """With the fields of its row."""
+    """Case with the fields of its row."""
     source: Callable[[], Image.Image]
     """Reads the row's image, RGB."""
 
 
 def text_input(text: str) -> StepInput:
-    """A text as an input of a step."""
-    return StepInput(TakenStep("", "", text=text).digest, text=text)
+    """Returns a text as an input of a step."""
+    return StepInput(StepRecord("", "", text=text).digest, text=text)
 
 
 def take_steps(
@@ -149,21 +152,22 @@ def take_steps(
     progress: Progress = silent,
     scale: Scale = IN_PROCESS,
 ) -> None:
-    """Takes every step of many trips, model after model, so that each is loaded a few times only.
+    """Takes every step of many trips, model after model, so that each is loaded only a few times.
 
-    wanted: gives the cases anew each time. scale: the workers that take steps of models that run
-    here. What fails here fails again, for each of its cases, when
-    they are made. Raises BudgetError at the cap.
+    wanted: yields the cases anew each time. scale: workers for models that run on this machine. A
+    step that fails is reported for each of its cases when these are made. Raises BudgetError at the
+    cap.
     """
     done = 0
     while True:
-        ready: dict[RouteModel, dict[str, OpenStep]] = {}
-        for one in wanted():
-            place = _place(one)
-            if not isinstance(place, OpenStep) or place.key in models.failed:
+        ready: dict[RouteModel, dict[str, RouteStep]] = {}
+        for trip_case in wanted():
+            place = _place(trip_case)
+            if not isinstance(place, RouteStep) or place.key in models.failed:
                 continue
-            if place.model not in models.broken:
-                ready.setdefault(place.model, {})[place.key] = place
+            model = trip_case.trip.model_of[place.step]
+            if model not in models.broken:
+                ready.setdefault(model, {})[place.key] = place
         if not ready:
             return
         total = done + sum(map(len, ready.values()))
@@ -174,14 +178,14 @@ def take_steps(
                     progress("steps", done, total)
             except BudgetError:
                 raise
-            except CounterpriorError as error:  # said for each run of it
+            except CounterpriorError as error:  # reported by each run that needs the model
                 models.broken[model] = error
             model.release()
 
 
-def _place(one: TripCase) -> OpenStep | RouteEnd | None:
-    """None where a model can't be opened: the run that needs it says so."""
+def _place(trip_case: TripCase) -> RouteStep | RouteEnd | None:
+    """Returns the place of a case; None if a model can't be opened, which its run reports."""
     try:
-        return one.trip.place(one.case, one.source)
+        return trip_case.trip.place(trip_case.case, trip_case.source)
     except CounterpriorError:
         return None

@@ -18,7 +18,8 @@ from ..captioners import CAPTIONERS
 from ..core import Question
 from ..generators.paid import PaidGenerator
 from ..questions import read_prompt
-from ..roundtrips.models import OpenStep
+from ..roundtrips.models import RouteModel
+from ..roundtrips.steps import RouteStep
 
 ANSWER_TOKENS = 5
 """Assumed length of an answer, tokens."""
@@ -80,28 +81,28 @@ def of_question(budget: Budget, identity: Mapping[str, str], question: Question)
     )
 
 
-def of_step(budget: Budget, open_step: OpenStep) -> CallEstimate:
+def of_step(budget: Budget, route_model: RouteModel, step: RouteStep) -> CallEstimate:
     """Costs of one step of a round trip; zero unless its model is paid.
 
-    Raises what opening its model raises.
+    Raises the errors of opening the model.
     """
-    model, identity = open_step.model.open(), open_step.model.identity(open_step.step)
+    model, identity = route_model.open(), route_model.identity(step.step)
     if isinstance(model, PaidGenerator):
         price = budget.prices.image(identity)
         if price is None:
             return UNKNOWN
-        usd = price.edit if open_step.step == "retouch" else price.image
+        usd = price.edit if step.step == "edit_image" else price.image
         return CallEstimate.of(usd, usd)
-    if not open_step.model.writes or identity["kind"] not in CAPTIONERS.paid:
+    if not route_model.writes or identity["kind"] not in CAPTIONERS.paid:
         return FREE
-    has_image = open_step.step_input.image is not None
-    slots = {} if has_image else {"caption": open_step.step_input.text, "edit": open_step.edit}
+    has_image = step.step_input.image is not None
+    slots = {} if has_image else {"caption": step.step_input.text, "edit": step.edit}
     return _of_call(
         budget,
         identity,
-        prompt=read_prompt(open_step.step).fill(**slots),
+        prompt=read_prompt(step.step).fill(**slots),
         images=int(has_image),
-        texts=not has_image and not open_step.step_input.text,
+        texts=not has_image and not step.step_input.text,
         answer=CAPTION_TOKENS,
     )
 

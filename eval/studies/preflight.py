@@ -31,8 +31,9 @@ from ..generators import GENERATORS, PaidByImage
 from ..generators.paid import PaidGenerator
 from ..judges import JUDGES, open_judge
 from ..roundtrips.log import StepLog
-from ..roundtrips.models import OpenStep, TripModels
+from ..roundtrips.models import TripModels
 from ..roundtrips.routes import EDITS, MADE, StepKind
+from ..roundtrips.steps import RouteStep
 from ..roundtrips.trip import RoundTrip
 from ..scorers import Scorer, as_scorer
 from ..store.verdicts import Tally, VerdictLog, judging_identity
@@ -49,10 +50,10 @@ PROBED = 3
 VERDICT_SIZE = 500
 """About the size of a recorded verdict, bytes."""
 STEPS: Mapping[StepKind, str] = {
-    "tell": "captions",
-    "draw": "drawings",
-    "revise": "revised captions",
-    "retouch": "edited images",
+    "caption": "captions",
+    "generate": "drawings",
+    "edit_text": "revised captions",
+    "edit_image": "edited images",
 }
 """Step of a round trip -> its products, in words."""
 
@@ -292,7 +293,7 @@ class _Planner:
 
     def _steps(self, runs: Iterable[Cell]) -> None:
         """Counts the steps of all round trips by model; a step that trips share counts once."""
-        open_steps: dict[tuple[str, StepKind, str], dict[str, OpenStep]] = {}
+        open_steps: dict[tuple[str, StepKind, str], dict[str, RouteStep]] = {}
         problems: dict[str, None] = {}
         for run in runs:
             specs = dict(run.steps)
@@ -301,24 +302,24 @@ class _Planner:
                 assert isinstance(trip, RoundTrip)
                 trip.check_answering()
                 for case in self._left(run):
-                    for open_step in trip.left(case, lambda: Image.new("RGB", (1, 1))):
-                        place = run.suite, open_step.step, specs[open_step.step]
-                        open_steps.setdefault(place, {})[open_step.key] = open_step
+                    for step in trip.open_steps(case, lambda: Image.new("RGB", (1, 1))):
+                        place = run.suite, step.step, specs[step.step]
+                        open_steps.setdefault(place, {})[step.key] = step
             except CounterpriorError as error:
                 problems[f"round trips: {error}"] = None
         self.plan.problems += problems
-        for (suite, step, spec), steps in open_steps.items():
-            usd, most = total([of_step(self.budget, open_step) for open_step in steps.values()])
-            workload = Workload(
-                self._who(step, spec), spec, f"{STEPS[step]} of {suite}", len(steps)
-            )
+        for (suite, kind, spec), steps in open_steps.items():
+            model = self.trips.model(kind, spec)
+            usd, most = total([of_step(self.budget, model, step) for step in steps.values()])
+            products = f"{STEPS[kind]} of {suite}"
+            workload = Workload(self._who(kind, spec), spec, products, len(steps))
             self.plan.steps.append(replace(workload, usd=usd, most_usd=most, seconds=0.0))
 
     def _who(self, step: StepKind, spec: str) -> str:
         """Returns the study's name of the model that takes a step."""
         if step in EDITS:
             return f"editor of {MADE[step]}s"
-        specs = self.file.all_captioners if step == "tell" else self.file.all_generators
+        specs = self.file.all_captioners if step == "caption" else self.file.all_generators
         return next(name for name, text in specs.items() if text == spec)
 
     def _probe_images(self, workload: Workload, generator: CaseGenerator, run: Cell) -> Workload:

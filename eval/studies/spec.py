@@ -365,10 +365,13 @@ def labels_of(study: StudyFile, cell: Cell) -> tuple[Path | None, bool]:
 def trips_in(study: StudyFile) -> dict[str, dict[str, Any]]:
     """Name of each run of round trips -> where it starts, and its steps; those without a criterion
     that their editors allow are left out."""
-    editors = {"retouch": study.editors.image, "revise": study.editors.text}
+    editors: dict[StepKind, str] = {
+        "edit_image": study.editors.image,
+        "edit_text": study.editors.text,
+    }
     trips = {}
     for start, kinds, models in trips_of(list(study.all_captioners), list(study.all_generators)):
-        specs = {"tell": study.all_captioners, "draw": study.all_generators}
+        specs = {"caption": study.all_captioners, "generate": study.all_generators}
         steps = [(kind, specs[kind][name]) for kind, name in zip(kinds, models, strict=True)]
         needed = {step for route in routes_of(start, kinds) for step in route.steps}
         steps += [(kind, spec) for kind, spec in editors.items() if spec and kind in needed]

@@ -19,7 +19,7 @@ from counterprior.agents.ledger import Ledger, LedgerError
 from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.judges import open_judge
-from counterprior.eval.roundtrips.log import TakenStep
+from counterprior.eval.roundtrips.log import StepRecord
 
 KEY = "sk-test/qz1w-0de7f"
 PRICES = "openai:m: {input: 0, output: 1000000}\nanthropic:m: {input: 0, output: 1000000}\n"
@@ -151,7 +151,7 @@ def test_a_bad_answer_is_the_failure_of_its_item(name: str, saying: Saying, tmp_
 def test_half_an_emoji_is_a_mark_in_its_text() -> None:
     said = json.dumps({"a": "so \ud83d", "b\ude00": ["\ud83d\ude00", 1]}).encode()
     assert read_body(said, KEY) == {"a": "so \ufffd", "b\ufffd": ["\U0001f600", 1]}
-    taken = TakenStep("k", "caption", text="so \ud83d")  # a log of an earlier version
+    taken = StepRecord("k", "caption", text="so \ud83d")  # a log of an earlier version
     assert len(taken.digest) == 64
 
 
