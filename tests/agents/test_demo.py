@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refusals import assert_refused
 
 from counterprior.builders.constrained import read_pairs
 
@@ -56,14 +57,14 @@ def test_the_script_still_makes_the_demonstration(cli: Cli, replayed: Path, tmp_
 
 def test_errors_are_one_line_and_an_exit_code(cli: Cli, tmp_path: Path) -> None:
     missing = cli("author", "constrained", "--ledger", "l", "--bank", "b", cwd=tmp_path)
-    assert missing.returncode == 2 and "name a --backend" in missing.stderr
+    assert_refused(missing, "missing-option", "--backend", "--replay")
     absent = cli("author", "constrained", "--replay", "--ledger", "l", "--bank", "b", cwd=tmp_path)
-    assert absent.returncode == 2 and "no such ledger" in absent.stderr
+    assert_refused(absent, "no-such-file", "l: ", "--replay")
     options = ("--ledger", "l", "--bank", "b", "--backend", "openai:m@http://127.0.0.1:9/v1")
     capped = cli("author", "constrained", *options, "--max-usd", "1", cwd=tmp_path)
-    assert capped.returncode == 1 and "no price is known for openai:m" in capped.stderr
+    assert_refused(capped, "no-price", "openai:m", "--max-usd", exit_code=1)
     gone = cli("author", "constrained", *options[:-1], options[-1] + "?attempts=1", cwd=tmp_path)
-    assert gone.returncode == 1 and "gave up after 1 attempts" in gone.stderr
+    assert_refused(gone, "server-unreachable", "1 attempts", exit_code=1)
 
 
 def test_a_release_of_another_bank_is_checked_against_that(

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import raises
+from refusals import assert_refused, raises
 
 import counterprior
 from counterprior.builders.build import BuildSettings, build, row_checks
@@ -519,8 +519,8 @@ def test_a_share_that_takes_nothing_or_all_is_refused(full: Build) -> None:
 def test_the_command_refuses_before_it_builds(tmp_path: Path, cli: Run) -> None:
     (tmp_path / "short").write_bytes(b"fifteen bytes..\n")
     done = cli("build", "--out", "new", "--holdout", 0.1, "--salt-file", "short", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "holds 15 bytes" in done.stderr and "fifteen" not in done.stderr
+    assert_refused(done, "out-of-range", "--salt-file", "15 bytes")
+    assert done.stdout == "" and "fifteen" not in done.stderr
     assert not (tmp_path / "new").exists()
 
 

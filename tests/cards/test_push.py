@@ -285,10 +285,9 @@ def test_a_moved_head_is_explained_by_files_rows_and_titles(world: World, tmp_pa
             for name in ("checksums.json", "manifest.json", parquet_path(RULES))
         }
         hub.before("POST", "/commit/main$", lambda: [hub.commit(REPO, theirs, "Mend a rule")])
-        with raises("head-moved", "(Mend a rule)", error=HubError) as error:
+        files = f"checksums.json, manifest.json, {parquet_path(RULES)}"
+        with raises("head-moved", "(Mend a rule)", files, "rule_decoupling: 1 ", error=HubError):
             push(world.next, at(hub.url, "1.1.0"))
-        assert f"changing checksums.json, manifest.json, {parquet_path(RULES)}" in str(error.value)
-        assert "rule_decoupling: 1 row edited" in str(error.value)
         assert "v1.1.0" not in hub.tags(REPO)
         assert hub.tree(REPO, "main")["README.md"] == world.old["README.md"]
 
@@ -297,12 +296,12 @@ def test_what_does_not_verify_gets_no_tag_and_can_be_mended(world: World, tmp_pa
     with copied(world, tmp_path) as hub:
         bad = small_release(tmp_path / "bad", (RULES, ATTRIBUTES), lambda rows: rows)
         settings = at(hub.url, "1.1.0")
+        command = "hf download tester/bench --repo-type dataset --revision v1.0.0"
         with (
             planned(bad, settings, valid) as plan,
-            raises("verification-failed", ": gone", error=HubError) as error,
+            raises("verification-failed", ": gone", command, error=HubError),
         ):
             execute(plan, verify=lambda repository, commit: ["gone"])
-        assert "hf download tester/bench --repo-type dataset --revision v1.0.0" in str(error.value)
         assert "v1.1.0" not in hub.tags(REPO)
         # Continued on another day, it is still the release of that day.
         assert plan_of(bad, replace(settings, date="")).steps == ("verify", "tag")

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import assert_refused
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import as_released, bank_digest, rebuilt, row_checks
@@ -275,9 +276,7 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
 
 def test_a_folder_that_is_no_release_is_a_usage_error(tmp_path: Path, cli: Run) -> None:
     done = cli("validate", tmp_path)
-    assert done.returncode == 2
-    assert "is" in done.stderr and "a release made by `build`" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert_refused(done, "no-such-file", tmp_path / "manifest.json", "`build`")
 
 
 def test_every_row_type_has_a_validator_or_is_not_built_yet() -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from loopback_hub import LoopbackHub
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.corpus_analysis.captions.gate import REASONS, QualityGate
 from counterprior.corpus_analysis.captions.miner import Miner
@@ -559,7 +559,7 @@ def test_refuses_unknown_engine(
         with raises("unknown-name", name, "choose from local, ray"):
             as_engine(name)
     done = cli("mine", "nothing.csv", "--out", tmp_path, "--engine", "daft")
-    assert done.returncode == 2 and "[unknown-name]" in done.stderr
+    assert_refused(done, "unknown-name")
 
 
 def test_records_shard_that_kills_its_workers_as_failed(captions: Path, tmp_path: Path) -> None:

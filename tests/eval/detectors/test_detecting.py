@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.eval.geometry.boxes import Size
 from counterprior.eval.geometry.checker.rules import CheckerRules
@@ -115,4 +115,4 @@ def test_the_command(settings: dict[str, Any], cli: Run) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["recorded_now"] == 2
     wrong = cli("detect", settings["manifest"], *options[:2], "--detector", "magic:", *options[4:])
-    assert wrong.returncode == 2 and "no detector 'magic'" in wrong.stderr
+    assert_refused(wrong, "unknown-name", "detector", "'magic'", "pixels")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from forking import ForkingCommand
 from PIL import Image
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.engine.evaluation import RunSettings
@@ -116,8 +116,7 @@ def test_a_folder_is_one_run_only(judged: Path, text_release: Path, cli: Run_) -
         "--out",
         judged,
     )
-    assert done.returncode == 1
-    assert "is of another run: generator" in done.stderr
+    assert_refused(done, "another-run", judged, "generator", "--out", exit_code=1)
 
 
 def test_a_run_on_other_rows_is_not_judged(judged: Path, tmp_path: Path, cli: Run_) -> None:
@@ -125,8 +124,7 @@ def test_a_run_on_other_rows_is_not_judged(judged: Path, tmp_path: Path, cli: Ru
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(header | {"rows_sha256": "0" * 64}))
     done = cli("judge", run, "--judge", "pixels")
-    assert done.returncode == 1
-    assert "rows are not those" in done.stderr
+    assert_refused(done, "different-rows", run, "t2i_homogenization", exit_code=1)
 
 
 def truth_labels(run: Path, path: Path, share: float) -> int:
@@ -175,7 +173,7 @@ def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, 
     for log in (other / "images.jsonl", *other.glob("verdicts/*/verdicts.jsonl")):
         log.write_text(re.sub(r'": ?"[0-9a-f]{64}"', f'": "{"0" * 64}"', log.read_text()))
     refused = cli("score", judged, other, "--labels", labels, "--across-judges")
-    assert refused.returncode == 2 and f"{labels}:2: has no `image`" in refused.stderr
+    assert_refused(refused, "missing-field", f"{labels}:2:", "`image`")
     images = {case: image.sha256 for case, image in Run.open(judged).images().items()}
     rows = csv.DictReader(labels.read_text().splitlines())
     text = "".join(json.dumps(r | {"image": images[r["case"]]}) + "\n" for r in rows)
@@ -201,7 +199,7 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
     assert whole(people)["valid"]["n"] == count
     # Runs under different judges are no ranking.
     done = cli("score", run, judged)
-    assert done.returncode == 1 and "can't be compared" in done.stderr
+    assert_refused(done, "different-judges", "--across-judges", exit_code=1)
     assert cli("score", run, judged, "--across-judges").returncode == 0
 
 

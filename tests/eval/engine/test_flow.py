@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.agents.budget import BudgetError
 from counterprior.agents.threads import in_threads
@@ -212,8 +212,7 @@ def test_a_cap_ends_the_images_and_a_higher_one_goes_on(
         price_table(tmp_path),
     ]
     capped = cli(*words, "--max-usd", "0.3")
-    assert capped.returncode == 1, capped.stderr
-    assert "next image may cost 0.0400 USD" in capped.stderr and "cap of 0.3 USD" in capped.stderr
+    assert_refused(capped, "over-budget", "image", "0.0400 USD", "0.3 USD", exit_code=1)
     assert len(server.asked) == 7  # 0.28; a refusal counts in full
     run = Run.open(tmp_path / "run")
     assert sum(Decimal(i.usd) for i in run.results.every()) == Decimal("0.28")

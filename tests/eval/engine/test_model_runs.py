@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import assert_refused
 
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import evaluate_run
@@ -93,13 +94,13 @@ def test_a_cap_and_an_outage_are_one_line(
 ) -> None:
     words = two_rows(text_release, tmp_path / "run")
     capped = cli(*words, "--judge", server.spec("openai"), "--max-usd", "1")
-    assert capped.returncode == 1 and "no price is known for openai:m-1" in capped.stderr
-    assert "Traceback" not in capped.stderr and server.asked == []
+    assert_refused(capped, "no-price", "openai:m-1", "--max-usd", exit_code=1)
+    assert server.asked == []
     spec = server.spec("openai", "attempts=1&timeout=5")
     server.close()
     gone = cli(*words, "--judge", spec)
-    assert gone.returncode == 1 and "Connection" in gone.stderr
-    assert "Traceback" not in gone.stderr and "valid" not in gone.stdout
+    assert_refused(gone, "server-unreachable", "Connection", exit_code=1)
+    assert "valid" not in gone.stdout
     assert not (tmp_path / "run" / "images").exists()  # nothing is made for a judge that is gone
 
 
@@ -113,8 +114,8 @@ def test_a_judge_that_is_never_let_in_ends_the_run_with_the_cause(
     ]
     server.faults.extend([fault(status=401, message="no such key")] * 40)
     refused = cli(*words)
-    assert refused.returncode == 1 and "no such key" in refused.stderr
-    assert "Traceback" not in refused.stderr and "valid" not in refused.stdout
+    assert_refused(refused, "all-failed", "no such key", exit_code=1)
+    assert "valid" not in refused.stdout
     (result,) = json.loads(cli("score", tmp_path / "run", "--json").stdout)
     valid = next(score for score in result["scores"] if score["name"] == "valid")
     assert valid["value"] is None and valid["excluded"] == {"error": 4}

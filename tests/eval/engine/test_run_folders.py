@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.eval.core import Case, Question
 from counterprior.eval.engine.evaluation import RunSettings
@@ -118,7 +118,7 @@ def test_a_second_process_is_told_that_the_run_is_in_use(
     while not list(run.glob("verdicts/*/judge.json")) and time.monotonic() < deadline:
         time.sleep(0.01)
     second = cli(*words)
-    assert second.returncode == 1 and f"the run {run} is in use" in second.stderr
+    assert_refused(second, "in-use", f"the run {run}", exit_code=1)
     (tmp_path / "go").touch()
     assert first.wait(60) == 0
     (log,) = run.glob("verdicts/*/verdicts.jsonl")
@@ -197,7 +197,7 @@ def test_an_image_that_is_removed_is_missing(
     run = elsewhere(Counting()).run
     (tmp_path / "images" / run.cases()[0].file).unlink()
     refused = cli("score", run.root)
-    assert refused.returncode == 1 and "1 images were replaced" in refused.stderr
+    assert_refused(refused, "incomplete-run", run.root, "1 images", "--partial", exit_code=1)
     done = elsewhere(Counting())
     assert done.run.images()[run.cases()[0].id].status == "missing"
     assert scored(run.root).result.card.asked == len(run.cases()) - 1

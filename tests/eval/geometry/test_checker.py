@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.errors import DataError
 from counterprior.eval.geometry.boxes import Box, Size, iou, offset
@@ -327,8 +327,7 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     labels = write(tmp_path / "l.jsonl", {"sample_id": "s9", "human_verdict": "PASS"})
     out = tmp_path / "verdicts.jsonl"
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels)
-    assert done.returncode == 2
-    assert f"{labels}:1: case: no case 's9': there are 1, e.g. 's0'" in done.stderr
+    assert_refused(done, "unknown-reference", f"{labels}:1: case:", "'s9'", "'s0'")
     assert not out.exists() and not (tmp_path / "verdicts.metrics.json").exists()
     write(labels, {"sample_id": "s0", "human_verdict": "PASS"})
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels, "--json")

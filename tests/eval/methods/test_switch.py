@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusals import raises
+from refusals import assert_refused, raises
 from steered import FIELDS, OPTIONS, STEPS, A, B, Opened, kinds, request
 
 from counterprior.eval.core import ImageRequest
@@ -183,4 +183,4 @@ def test_a_run_with_a_method_resumes_only_with_the_same(
     assert first.returncode == 0, first.stderr
     assert '"signed_index"' in first.stdout and "switch:a2b?at=1" in first.stdout
     other = evaluate(2)
-    assert other.returncode == 1 and "is of another run" in other.stderr
+    assert_refused(other, "another-run", tmp_path / "run", "--out", exit_code=1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.eval.core import Question
 from counterprior.eval.geometry.boxes import Size
@@ -337,7 +337,7 @@ def test_the_published_run_from_the_command_line(
     for text in ("checker (rows) and people, 66 images", "kappa 0.", "UNDECIDABLE"):
         assert text in shown
     outside = cli("audit", "analyze", f"plain={recorded}", "--labels", labels, "--sample", sample)
-    assert outside.returncode == 2 and "case: no case" in outside.stderr
+    assert_refused(outside, "unknown-reference", labels, " case:")
 
 
 def test_labels_of_other_runs_are_left_out_by_name(tmp_path: Path, cli: Run) -> None:
@@ -361,7 +361,7 @@ def test_labels_of_other_runs_are_left_out_by_name(tmp_path: Path, cli: Run) -> 
     assert re.search(r"left_out +gligen_7", shown)
     write(labels, [{"sample_id": "gligen_7", "label": "PASS"}])
     none = cli("audit", "calibrate", detections, *options)
-    assert none.returncode == 2 and "no labeled image" in none.stderr
+    assert_refused(none, "nothing-to-do", "labeled image")
 
 
 def test_a_published_sample_without_weights_is_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
@@ -123,7 +123,7 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
     assert found["prr"]["published"] == found["prr"]["chosen"]
     nobody = cli("audit", "gate", run, "--labels", tmp_path / "a.csv", "--question", "fine")
-    assert nobody.returncode == 2 and "no label of the question 'fine'" in nobody.stderr
+    assert_refused(nobody, "nothing-to-do", tmp_path / "a.csv", "question", "'fine'")
     accepted[1] = ("elsewhere", "accept", "yes")
     other = cli("audit", "gate", run, "--labels", write(tmp_path / "b.csv", accepted))
-    assert other.returncode == 2 and "b.csv:3: case: no case 'elsewhere'" in other.stderr
+    assert_refused(other, "unknown-reference", "b.csv:3: case:", "'elsewhere'")

@@ -24,7 +24,7 @@ from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entri
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from refusals import raises
+from refusals import assert_refused, raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Verdict
@@ -894,4 +894,4 @@ def test_the_command(
     assert report["results"][0]["folder"] == "run"
     assert str(tmp_path) not in "".join(p.read_text() for p in (tmp_path / "site").glob("*.*"))
     done = cli("report", tmp_path, "--out", tmp_path / "other")
-    assert done.returncode == 1 and "is not a run" in done.stderr
+    assert_refused(done, "not-a-run", tmp_path, exit_code=1)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from refusals import raises
+from refusals import assert_refused, raises
 from scipy.stats import binom
 
 from counterprior.agents.budget import BudgetError
@@ -433,9 +433,9 @@ def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["leaders"] == ["b"]
     wrong = cli("race", *files, "--metric", "clip", "--out", tmp_path / "other")
-    assert wrong.returncode == 2 and "no metric 'clip'" in wrong.stderr
+    assert_refused(wrong, "unknown-name", "a.jsonl", "metric", "'clip'", "pse")
     none = cli("race", "--out", tmp_path / "other")
-    assert none.returncode == 2 and "needs --scores, or --suite" in none.stderr
+    assert_refused(none, "missing-option", "--scores", "--suite", "--generator", "--judge")
 
 
 @pytest.mark.lane
