@@ -11,7 +11,18 @@ from typing import Annotated
 from typer import Argument
 
 from .console import WRONG, print_json, print_note
-from .options import Cost, Input, Json, MaxUsd, Output, ScaleOptions, ScoreOptions, SiteOptions
+from .options import (
+    Cost,
+    ImageSize,
+    Input,
+    Json,
+    MaxUsd,
+    Output,
+    ScaleOptions,
+    ScoreOptions,
+    SiteOptions,
+    SomeLabels,
+)
 from .progress import progress_bar
 
 StudyPath = Annotated[Path, Argument(help="YAML file of the study.")]
@@ -92,27 +103,35 @@ def status(folder: StudyFolder, json: Json = False) -> None:
 
 
 def table(
-    folder: StudyFolder,
+    sources: Annotated[
+        list[str],
+        Argument(help="Folder of a study; or detections, NAME=FILE or JUDGE:NAME=FILE each."),
+    ],
     layout: Annotated[
         str,
         Output("--as", help="Recipe, or study file with a `table`; by default the study's own."),
     ] = "",
     form: Annotated[str, Output("--format", help="md, tex, csv, json, or svg of a figure.")] = "md",
+    rules: Annotated[
+        list[str] | None,
+        Input(help="checker.yaml for detections, or JUDGE=FILE; repeatable. Else the published."),
+    ] = None,
+    labels: SomeLabels = None,
+    size: ImageSize = "512x512",
 ) -> None:
-    """Print a study as one table, with intervals, tied groups and the paper's values.
+    """Print a study, or detections, as one table, with intervals and the paper's values.
 
     Example: `counterprior study table studies/first --as ots-bench-4 --format tex`
     """
-    from ..eval.studies.folder import Study
+    from ..eval.geometry.boxes import Size
+    from ..eval.studies.detections import TableSources, open_table
     from ..eval.studies.formats import format_table
-    from ..eval.studies.recipes import find_layout
-    from ..eval.studies.table import study_table
 
-    study = Study.open(folder)
-    comparison = study_table(study, find_layout(layout) if layout else None)
+    inputs = TableSources(sources, rules or (), labels, Size.parse(size))
+    comparison = open_table(layout, inputs)
     print(format_table(comparison, form), end="")
     if not comparison.complete:
-        print_note(f"{folder} is not complete: the table says which numbers are of a part")
+        print_note(f"{sources[0]} is not complete: the table says which numbers are of a part")
 
 
 def report(
@@ -161,4 +180,4 @@ def recipes(
         print(read_recipe(name).text, end="")
         return
     for recipe_name in recipe_names():
-        print(f"{recipe_name:<18} {read_recipe(recipe_name).title}")
+        print(f"{recipe_name:<27} {read_recipe(recipe_name).title}")

@@ -45,17 +45,21 @@ def read_recipe(name: str) -> Recipe:
     return Recipe(name, text, parse_study(text, f"{name}.yaml"))
 
 
+def find_study(name: str) -> StudyFile:
+    """Returns the study file of a recipe, or the user's own, which ends in `.yaml` or `.yml`.
+
+    Raises UsageError for an unknown recipe, StudyError for a bad file.
+    """
+    own = name.endswith((".yaml", ".yml"))
+    return read_study(Path(name)) if own else read_recipe(name).study
+
+
 def find_layout(name: str) -> TableLayout:
     """Returns the table of a recipe, or of the user's study file.
 
     Raises UsageError for an unknown recipe, and for a file without a `table`.
     """
-    if name.endswith((".yaml", ".yml")):
-        layout = read_study(Path(name)).table
-        if layout is None:
-            raise UsageError(f"{name} has no `table`", code="no-table")
-        return layout
-    layout = read_recipe(name).study.table
+    layout = find_study(name).table
     if layout is None:
-        raise UsageError(f"the recipe {name} has no `table`", code="no-table")
+        raise UsageError(f"{name} has no `table`", code="no-table")
     return layout

@@ -28,7 +28,7 @@ from .folder import Study
 from .scores import find_score, kind_of
 from .scores.corpora import read_corpus
 from .scores.scope import LabeledRun, ScoreInputs
-from .spec import labels_of
+from .spec import StudyFile, labels_of
 from .status import CellStatus, study_status
 from .table_layout import (
     DEVIATION,
@@ -152,6 +152,20 @@ class StudyTable:
         return dict(without_nan(plain))
 
 
+@dataclass(frozen=True)
+class TableCells:
+    """The cells of a table: those of a study's folder, or of recorded detections."""
+
+    file: StudyFile
+    statuses: Mapping[Key, CellStatus]
+    entries: Mapping[Key, LabeledRun]
+    """Runs with at least one verdict."""
+    models: Mapping[str, Mapping[str, Any]]
+    """Models behind the names, see `StudyModels.read`."""
+    qualities: Mapping[Key, ImageQuality] = field(default_factory=dict)
+    """Image quality of each cell with at least one score."""
+
+
 def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
     """Builds the table of a study: by `layout`, the file's layout, or else its headline scores.
 
@@ -159,74 +173,79 @@ def study_table(study: Study, layout: TableLayout | None = None) -> StudyTable:
     """
     suites = list(study.file.suites)
     layout = layout or study.file.table or generic_layout(suites, list(study.file.scorers))
-    return _Table(study, without_missing_suites(layout, suites)).build()
+    layout = without_missing_suites(layout, suites)
+    return build_table(_cells_of(study, layout), layout)
+
+
+def build_table(cells: TableCells, layout: TableLayout) -> StudyTable:
+    """Builds a table of cells by a layout whose suites they have."""
+    return _Table(cells, layout).build()
+
+
+def _cells_of(study: Study, layout: TableLayout) -> TableCells:
+    statuses = {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in study_status(study)}
+    models = study.models.read()
+    logs: dict[str, dict[Key, VerdictLog]] = {}
+    qualities = {}
+    for key, status in statuses.items():
+        run = study.run_of(status.cell)
+        log = study.log_of(status.cell, run) if run else None
+        if log is not None and not log.is_empty:
+            logs.setdefault(status.cell.run, {})[key] = log
+        for quality in read_quality(run) if run and status.cell.scorer else ():
+            if key[2] not in models["scorers"]:
+                continue
+            wanted = scoring_identity(models["scorers"][key[2]]["identity"], status.cell.frames)
+            if quality.identity == wanted:
+                score = replace(quality.score, name=key[2])
+                qualities[key] = replace(quality, scorer=key[2], score=score)
+    groups = any(column.group != ALL for column in layout.columns)
+    scored = {
+        key: entry
+        for of_run in logs.values()
+        for key, entry in _scored(study, statuses, of_run, groups).items()
+    }
+    entries = {key: scored[key] for key in statuses if key in scored}
+    return TableCells(study.file, statuses, entries, models, qualities)
+
+
+def _scored(
+    study: Study, statuses: Mapping[Key, CellStatus], logs: Mapping[Key, VerdictLog], groups: bool
+) -> dict[Key, LabeledRun]:
+    """Scores one run, which is read once for all of its judges."""
+    cell = statuses[next(iter(logs))].cell
+    labels, several = labels_of(study.file, cell)
+    settings = ScoreSettings(
+        labels=labels,
+        judges=tuple(log.root.name for log in logs.values()),
+        partial=True,
+        groups=groups,
+    )
+    root = study.root / cell.folder
+    judged = {run.log.root: run for run in score_run(root, settings, several)}
+    by_people = run_labels(Run.open(root), labels, several)
+    return {
+        key: LabeledRun(replace(judged[log.root], name=cell.generator), by_people)
+        for key, log in logs.items()
+    }
 
 
 @dataclass
 class _Table:
-    study: Study
+    cells: TableCells
     layout: TableLayout
     notes: list[str] = field(default_factory=list)
 
     @cached_property
-    def statuses(self) -> dict[tuple[str, str, str], CellStatus]:
-        statuses = study_status(self.study)
-        return {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in statuses}
-
-    @cached_property
-    def entries(self) -> dict[tuple[str, str, str], LabeledRun]:
-        """Runs with at least one verdict, by cell."""
-        logs: dict[str, dict[Key, VerdictLog]] = {}
-        for key, status in self.statuses.items():
-            run = self.study.run_of(status.cell)
-            log = self.study.log_of(status.cell, run) if run else None
-            if log is not None and not log.is_empty:
-                logs.setdefault(status.cell.run, {})[key] = log
-        entries = {key: entry for run in logs.values() for key, entry in self._scored(run).items()}
-        return {key: entries[key] for key in self.statuses if key in entries}
-
-    def _scored(self, logs: Mapping[Key, VerdictLog]) -> dict[Key, LabeledRun]:
-        """Scores one run, which is read once for all of its judges."""
-        cell = self.statuses[next(iter(logs))].cell
-        labels, several = labels_of(self.study.file, cell)
-        settings = ScoreSettings(
-            labels=labels,
-            judges=tuple(log.root.name for log in logs.values()),
-            partial=True,
-            groups=any(column.group != ALL for column in self.layout.columns),
-        )
-        root = self.study.root / cell.folder
-        judged = {run.log.root: run for run in score_run(root, settings, several)}
-        by_people = run_labels(Run.open(root), labels, several)
-        return {
-            key: LabeledRun(replace(judged[log.root], name=cell.generator), by_people)
-            for key, log in logs.items()
-        }
-
-    @cached_property
-    def qualities(self) -> dict[tuple[str, str, str], ImageQuality]:
-        """Image quality of each cell with at least one score."""
-        qualities = {}
-        scorers = self.study.models.read()["scorers"]
-        for key, status in self.statuses.items():
-            run = self.study.run_of(status.cell) if status.cell.scorer else None
-            for quality in read_quality(run) if run else ():
-                if key[2] not in scorers:
-                    continue
-                wanted = scoring_identity(scorers[key[2]]["identity"], status.cell.frames)
-                if quality.identity == wanted:
-                    score = replace(quality.score, name=key[2])
-                    qualities[key] = replace(quality, scorer=key[2], score=score)
-        return qualities
-
-    @cached_property
     def generators(self) -> list[str]:
-        return list(dict.fromkeys(key[1] for key in self.statuses))
+        return list(dict.fromkeys(key[1] for key in self.cells.statuses))
 
     @cached_property
     def judges(self) -> list[str]:
         return [
-            name for name in self.study.file.all_judges if name in {k[2] for k in self.statuses}
+            name
+            for name in self.cells.file.all_judges
+            if name in {k[2] for k in self.cells.statuses}
         ]
 
     @cached_property
@@ -256,21 +275,29 @@ class _Table:
 
     def _changes(self) -> Iterator[QualityReport]:
         """Compares every generator with its methods, on each suite, over cells that are done."""
-        for suite, base in product(self.study.file.suites, self.study.file.generators):
-            generators = [base, *(f"{base}+{method}" for method in self.study.file.methods)]
+        for suite, base in product(self.cells.file.suites, self.cells.file.generators):
+            generators = [base, *(f"{base}+{method}" for method in self.cells.file.methods)]
             judged: dict[str, dict[str, JudgedRun]] = {}
             scored: dict[str, list[ImageQuality]] = {}
             for name in generators:
-                done = [k for k, s in self.statuses.items() if k[:2] == (suite, name) and not s.gap]
+                done = [
+                    k
+                    for k, s in self.cells.statuses.items()
+                    if k[:2] == (suite, name) and not s.gap
+                ]
                 if done:
-                    judged[name] = {k[2]: self.entries[k].judged for k in done if k in self.entries}
-                    scored[name] = [self.qualities[k] for k in done if k in self.qualities]
+                    judged[name] = {
+                        k[2]: self.cells.entries[k].judged for k in done if k in self.cells.entries
+                    }
+                    scored[name] = [
+                        self.cells.qualities[k] for k in done if k in self.cells.qualities
+                    ]
             if base in judged and len(judged) > 1:
                 yield quality_report_of(judged, scored, suite)
 
     def _lines(self) -> Iterator[TableLine]:
         if self.layout.rows == "corpus":
-            yield from map(self._corpus, self.study.file.corpora)
+            yield from map(self._corpus, self.cells.file.corpora)
             return
         by_generator = self.layout.rows == "generator"
         line_names = self._shown_generators if by_generator else self.judges
@@ -292,7 +319,7 @@ class _Table:
                 for column, heading in self.headings
                 for key in self._keys(column, line, name, heading.judge or section)
             )
-            if any(key in self.statuses for key in keys):
+            if any(key in self.cells.statuses for key in keys):
                 yield name
 
     @cached_property
@@ -300,7 +327,7 @@ class _Table:
         """Generators that have a line; those with methods only if no column names its method."""
         if all(column.method == "*" for column in self.layout.columns):
             return self.generators
-        return [name for name in self.generators if name in self.study.file.generators]
+        return [name for name in self.generators if name in self.cells.file.generators]
 
     @property
     def _judges_are_named(self) -> bool:
@@ -311,7 +338,7 @@ class _Table:
         )
 
     def _corpus(self, name: str) -> TableLine:
-        corpus = read_corpus(Path(self.study.file.corpora[name]))
+        corpus = read_corpus(Path(self.cells.file.corpora[name]))
         printed = self.layout.paper.lines.get(name) if self.layout.paper else None
         return TableLine(
             name,
@@ -338,7 +365,7 @@ class _Table:
 
     def _quality(self, column: ColumnLayout, key: Key) -> Score | None:
         """Mean or deviation for a scorer's column; None if nothing was scored."""
-        quality = self.qualities.get(key)
+        quality = self.cells.qualities.get(key)
         if quality is None or not quality.score.n:
             return None
         return quality.deviation if column.score.endswith(DEVIATION) else quality.score
@@ -356,7 +383,7 @@ class _Table:
             for suite in column.suites
             for generator_name in (self.generators if self.layout.pooled else generators)
         ]
-        return [k for k in keys if k in self.statuses] if self.layout.pooled else keys
+        return [k for k in keys if k in self.cells.statuses] if self.layout.pooled else keys
 
     def _around(self, score: str, key: Key) -> list[Key]:
         """Cells that a score reads besides its own."""
@@ -369,19 +396,25 @@ class _Table:
         read = kind.reads and kind.reads(score.partition(":")[2], generator)
         return [
             k
-            for k in self.statuses
+            for k in self.cells.statuses
             if k[0] == suite and k[2] == judge and (read is None or k[1] in read)
         ]
 
     def _scope(self, score: str, keys: Sequence[Key], line: LineLayout) -> ScoreInputs | None:
         """Inputs of a score; None if one of its own cells has no verdict at all."""
-        entries = [self.entries[key] for key in keys if key in self.entries]
+        entries = [self.cells.entries[key] for key in keys if key in self.cells.entries]
         if not entries or len(entries) < len(keys):
             return None
-        around = {key[1]: self.entries.get(key) for key in self._around(score, keys[0])}
+        around = {key[1]: self.cells.entries.get(key) for key in self._around(score, keys[0])}
         rivals = {name: entry for name, entry in around.items() if entry is not None}
         base = rivals.get(keys[0][1].partition("+")[0])
         return ScoreInputs(entries, base, rivals, name=keys[0][1], by_verdict=line.by_verdict)
+
+    def _score(self, column: ColumnLayout, keys: Sequence[Key], line: LineLayout) -> Score | None:
+        if column.scorer:
+            return self._quality(column, keys[0])
+        scope = self._scope(column.score, keys, line)
+        return find_score(column.score, column.group, scope) if scope else None
 
     def _cell(
         self,
@@ -392,20 +425,21 @@ class _Table:
         paper: float | None,
         marks: list[int],
     ) -> TableEntry:
-        statuses = [self.statuses[key] for key in keys if key in self.statuses]
+        statuses = [self.cells.statuses[key] for key in keys if key in self.cells.statuses]
         if not statuses:  # left out of the study: `except` or `only`
             return TableEntry(None, paper=paper, notes=tuple(marks))
-        around = self._around(column.score, keys[0])
-        statuses += [self.statuses[k] for k in around if k in self.statuses and k not in keys]
+        subtracted = [(suite, generator, column.less) for suite, generator, _ in keys]
+        around = [*self._around(column.score, keys[0]), *(subtracted if column.less else ())]
+        statuses += [
+            self.cells.statuses[k] for k in around if k in self.cells.statuses and k not in keys
+        ]
         gap = "; ".join(_gap(s, keys, len(statuses)) for s in statuses if s.gap)
         if gap:
             marks.append(self._note(gap))
-        entries = [self.entries[key] for key in keys if key in self.entries]
-        if column.scorer:
-            score = self._quality(column, keys[0])
-        else:
-            scope = self._scope(column.score, keys, line)
-            score = find_score(column.score, column.group, scope) if scope else None
+        entries = [self.cells.entries[key] for key in keys if key in self.cells.entries]
+        score = self._score(column, keys, line)
+        if column.less:
+            score = less(score, self._score(column, subtracted, line))
         failed = any(s.state == "failed" for s in statuses)
         if failed and not any(s.verdicts.get("answered") for s in statuses):
             score = None
@@ -418,7 +452,8 @@ class _Table:
             kind = kind_of(column.score)
             marks.append(self._note(f"{column.name}: {kind.lacking if kind else 'not computed'}"))
         groups = ""
-        if column.score == SUITES[column.suites[0]].headline.score and column.group == ALL:
+        headline = SUITES[column.suites[0]].headline.score
+        if column.score == headline and column.group == ALL and not column.less:
             groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
         return TableEntry(score, gap, groups, paper, tuple(sorted(set(marks))))
 
@@ -426,12 +461,12 @@ class _Table:
     def _ties(self) -> dict[tuple[str, str], dict[str, str]]:
         """(Suite, judge) -> generator -> letters, over the cells that are done."""
         ties = {}
-        for suite in self.study.file.suites:
+        for suite in self.cells.file.suites:
             for judge in self.judges:
                 done = [
                     entry.judged
-                    for key, entry in self.entries.items()
-                    if key[0] == suite and key[2] == judge and not self.statuses[key].gap
+                    for key, entry in self.cells.entries.items()
+                    if key[0] == suite and key[2] == judge and not self.cells.statuses[key].gap
                 ]
                 if len(done) > 1:
                     board = leaderboard(suite, SUITES[suite].headline, done)
@@ -440,7 +475,7 @@ class _Table:
 
     def _settings(self, entry: LabeledRun) -> str:
         """Sample and judge settings of an entry, in words; a column's entries should share them."""
-        header, identity = entry.judged.result.run, entry.judged.log.identity
+        header, identity = entry.judged.result.run, entry.judged.result.card.identity
         probes = sorted(entry.judged.result.card.probes)
         probes_text = f", asked also {' and '.join(probes)}" if probes else ""
         persona = identity.get("persona", "standard")
@@ -450,7 +485,7 @@ class _Table:
 
     def _kinds(self, suite: str) -> dict[str, None]:
         """Different settings of the runs of a suite, in the order of the table."""
-        entries = (entry for key, entry in self.entries.items() if key[0] == suite)
+        entries = (entry for key, entry in self.cells.entries.items() if key[0] == suite)
         return dict.fromkeys(self._settings(entry) for entry in entries)
 
     def _other_model(
@@ -460,10 +495,16 @@ class _Table:
         if printed is None or not printed.of:
             return ""
         if self.layout.rows == "judge":
-            specs = {self.study.file.all_judges[key[2]] for key in keys if key in self.statuses}
+            specs = {
+                self.cells.file.all_judges[key[2]] for key in keys if key in self.cells.statuses
+            }
         else:
-            specs = {self.statuses[key].cell.model for key in keys if key in self.statuses}
-        other_specs = sorted(spec for spec in specs if printed.of.lower() not in spec.lower())
+            specs = {
+                self.cells.statuses[key].cell.model for key in keys if key in self.cells.statuses
+            }
+        other_specs = sorted(  # nobody recorded the model of bare detections
+            spec for spec in specs if spec and printed.of.lower() not in spec.lower()
+        )
         if not other_specs:
             return ""
         models = " and ".join(other_specs)
@@ -484,19 +525,21 @@ class _Table:
         for judge in self.judges:
             keys = [
                 key
-                for key in self.entries
-                if key[0] in column.suites and key[2] == judge and not self.statuses[key].gap
+                for key in self.cells.entries
+                if key[0] in column.suites and key[2] == judge and not self.cells.statuses[key].gap
             ]
             if keys:
-                cells_by_judge[judge] = {f"{key[0]} {key[1]}": self.entries[key] for key in keys}
+                cells_by_judge[judge] = {
+                    f"{key[0]} {key[1]}": self.cells.entries[key] for key in keys
+                }
         return draw(cells_by_judge, self.layout.title)
 
     def _remarks(self, lines: Sequence[TableLine]) -> Iterator[str]:
         if self.layout.rows == "corpus":
-            for name, folder in self.study.file.corpora.items():
+            for name, folder in self.cells.file.corpora.items():
                 yield f"corpus {name}: {folder}, judged by {read_corpus(Path(folder)).judge}."
         else:
-            yield f"Data: {self.study.file.data}."
+            yield f"Data: {self.cells.file.data}."
         for suite in dict.fromkeys(s for column in self.layout.columns for s in column.suites):
             kinds = self._kinds(suite)
             if kinds:
@@ -531,12 +574,12 @@ class _Table:
 
     def _models(self) -> Iterator[str]:
         """Models behind the names; a generator may have another one on some suites."""
-        models = self.study.models.read()
+        models = self.cells.models
         for name in self.generators:
             behind: dict[str, list[str]] = {}
             for run, model_record in models["generators"].items():
                 suite, _, generator = run.partition("/")
-                if generator == name and suite in self.study.file.suites:
+                if generator == name and suite in self.cells.file.suites:
                     behind.setdefault(describe(model_record["identity"]), []).append(suite)
             model_texts = [
                 f"{model} ({', '.join(suites)})" if len(behind) > 1 else model
@@ -546,12 +589,12 @@ class _Table:
                 yield f"generator {name}: {'; '.join(model_texts)}."
         for kind, rater_names in (
             ("judge", self.judges),
-            ("scorer", list(self.study.file.scorers)),
+            ("scorer", list(self.cells.file.scorers)),
         ):
             for name in rater_names:
                 if (model := models[f"{kind}s"].get(name)) is not None:
                     frame_choices = [
-                        q.frames for key, q in self.qualities.items() if key[2] == name
+                        q.frames for key, q in self.cells.qualities.items() if key[2] == name
                     ]
                     clips = "; ".join(
                         f"the mean of {text}" for text in sorted({*frame_choices} - {""})
@@ -561,11 +604,20 @@ class _Table:
 
     def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
         notes_by_run: dict[str, dict[str, None]] = {}
-        for (suite, generator, _), entry in self.entries.items():
+        for (suite, generator, _), entry in self.cells.entries.items():
             for note in entry.judged.result.notes:
                 notes_by_run.setdefault(f"{suite} x {generator}", {})[note] = None
         for run, notes in notes_by_run.items():
             yield run, list(notes)
+
+
+def less(score: Score | None, other: Score | None) -> Score | None:
+    """The difference of two scores, without an interval; None if either is missing."""
+    if score is None or other is None:
+        return None
+    return Score(
+        score.value - other.value, n=min(score.n, other.n), name=score.name, unit=score.unit
+    )
 
 
 def _gap(status: CellStatus, own_keys: Sequence[Key], several: int) -> str:

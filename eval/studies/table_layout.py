@@ -47,6 +47,8 @@ class ColumnLayout(TablePart):
     of the line."""
     judge: str = ""
     """Judge of the column's cells; if empty, that of the line or section."""
+    less: str = ""
+    """Judge whose number of the same images is subtracted; empty for none."""
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -113,8 +115,9 @@ class TableLayout(TablePart):
     stands for all of the paper's lines that fit it; each `*` of its generator for the same text."""
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
-    figure: Literal["", "pulls", "differences"] = ""
-    """Figure beside the table: a bandit's pulls and regret, or human scores less the judges'."""
+    figure: Literal["", "pulls", "differences", "risk"] = ""
+    """Figure beside the table: a bandit's pulls and regret, human scores less the judges', or the
+    risk of an abstaining checker against its coverage."""
     notes: tuple[str, ...] = ()
     """Notes below the table, e.g. which of its numbers do not repeat the paper's."""
 

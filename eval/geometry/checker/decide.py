@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from ..boxes import FORWARD, SIDEWAYS, Relation, Size, iou, offset
+from ..detections import Measurement
 from .recorded import CheckerSample, Found
 from .rules import CheckerRules, Thresholds, Weights
 
@@ -55,6 +56,15 @@ class CheckedImage:
     """Intersection over union of the two boxes."""
     assumed: tuple[str, ...] = ()
     """What nobody had measured and was taken as 1: `stability`, `agreement`."""
+
+    def measurement(self, digits: int = 4) -> Measurement:
+        """The verdict as that of a judge; digits: decimals of the recorded confidence."""
+        why = f"{self.verdict} {self.reason or ''}".strip()
+        why += f", confidence {self.confidence:.{digits}f}"
+        if self.verdict == "UNDECIDABLE":
+            return Measurement(None, 0.0, why)
+        passed = self.verdict == "PASS"
+        return Measurement(passed, self.confidence if passed else 0.0, why)
 
     def to_row(self) -> dict[str, Any]:
         """As the published `per_sample.jsonl` writes it, without the detections."""

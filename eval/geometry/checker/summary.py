@@ -102,7 +102,7 @@ def _by_prompt(checked: Sequence[CheckedImage]) -> dict[str, Any]:
     for item in checked:
         prompt = item.sample.prompt_id
         if prompt not in prompts:
-            scenes.setdefault(_scene(item), []).append(prompt)
+            scenes.setdefault(scene_of(item), []).append(prompt)
         prompts.setdefault(prompt, []).append(item.verdict)
     if not prompts:
         return {}
@@ -127,7 +127,7 @@ def _by_prompt(checked: Sequence[CheckedImage]) -> dict[str, Any]:
     }
 
 
-def _scene(image: CheckedImage) -> tuple[str, ...]:
+def scene_of(image: CheckedImage) -> tuple[str, ...]:
     """The arrangement a prompt asks for, whichever way round it says it.
 
     "A left of B" and "B right of A" share it: they are each other's counterfactual pair.

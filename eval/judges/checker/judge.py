@@ -66,9 +66,4 @@ class CheckerJudge(RuleJudge):
             digest=sighting.digest,
         )
         (checked,) = check_images([image], self.rules, self.detector, self.secondary)
-        why = f"{checked.verdict} {checked.reason or ''}".strip()
-        why += f", confidence {checked.confidence:.4f}"
-        if checked.verdict == "UNDECIDABLE":
-            return Measurement(None, 0.0, why)
-        passed = checked.verdict == "PASS"
-        return Measurement(passed, checked.confidence if passed else 0.0, why)
+        return checked.measurement()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from typing import Any
 
 import numpy as np
 
+from ....human_labels import Label
 from ...core import FAILURES, Score, Verdict, count_excluded
 from ...geometry.checker.decide import REASONS
 from ...suites import open_suite
 from ...suites.scoring import mean_score
-from .scope import ScoreInputs
+from ...suites.spatial import CHECKED
+from .scope import LabeledRun, ScoreInputs
 
 CONFIDENCE = "confidence"
 UNDECIDABLE = "undecidable"
@@ -28,8 +31,7 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     None if no verdict is of a checker.
     """
     (cell,) = scope.cells
-    (question, *_) = open_suite(cell.suite).worths
-    verdicts = [outcome.verdict(question) for outcome in cell.outcomes]
+    verdicts = [outcome.verdict(_question(cell)) for outcome in cell.outcomes]
     values = np.array([_value(name, verdict) for verdict in verdicts], dtype=float)
     if np.isnan(values).all():
         return None
@@ -41,6 +43,26 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
         unit="1" if name == CONFIDENCE else "%",
         excluded=count_excluded(labels, set(labels) - set(FAILURES)),
     )
+
+
+def labeled_verdicts(cell: LabeledRun) -> tuple[list[dict[str, Any]], list[Label]]:
+    """The checker's verdicts on labeled images and the labels, as `judges.checker.analyze` takes
+    them."""
+    question, rows, labels = _question(cell), [], []
+    for outcome in cell.outcomes:
+        label = cell.labels.get((outcome.case.id, question), "")
+        verdict = outcome.verdict(question)
+        confidence = _value(CONFIDENCE, verdict)
+        if label in CHECKED and not math.isnan(confidence):
+            sample = f"{cell.judged.name}/{outcome.case.id}"
+            row = {"sample_id": sample, "verdict_raw": CHECKED[verdict.label], "conf": confidence}
+            rows.append(row)
+            labels.append(Label(sample, CHECKED[label]))
+    return rows, labels
+
+
+def _question(cell: LabeledRun) -> str:
+    return next(iter(open_suite(cell.suite).worths))
 
 
 def _value(name: str, verdict: Verdict) -> float:

@@ -13,7 +13,7 @@ from ...results.agree import KINDS, agreement
 from ...results.judge_card import HumanAgreement
 from ...results.selection import CLOSE, score_differences
 from ...stats.estimate import Estimate
-from ...stats.intervals import NOTHING, Interval
+from ...stats.intervals import NOTHING, Interval, wilson
 from ...suites import open_suite
 from ...suites.base import Suite
 from ...suites.worths import Worth
@@ -30,7 +30,11 @@ ESTIMATES = (
 DIFFERENCES = {"difference": "mean", "within": f"within_{CLOSE}", "deviation": "deviation"}
 """Summaries of human scores less the judge's, see `results.selection`."""
 LIMITS = ("limit_low", "limit_high")
-NAMES = ("kappa", "agreement", *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
+RISKS = ("coverage", "risk", "risk_undecided")
+"""Of a judge that may abstain: share of the labeled images that it decides, and share of wrong
+answers among them. Images that human annotators can't decide are left out of `risk`, as in
+SpatialBench-UC, and wrong in `risk_undecided`."""
+NAMES = ("kappa", "agreement", *RISKS, *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
@@ -50,11 +54,24 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     estimate, unit = codes.kappa, "1"
     if name == "agreement":
         estimate = Estimate(codes.observed, n=codes.n)
+    elif name in RISKS:
+        estimate = _risk(name, codes)
     elif name in COUNTS:
         _, people, judge = name.split(":")
         count = codes.matrix[CODES.index(people)][CODES.index(judge)]
         estimate, unit = Estimate(float(count), n=codes.n), "images"
     return Score.of(estimate, excluded=failed, name=name, unit=unit)
+
+
+def _risk(name: str, codes: HumanAgreement) -> Estimate:
+    """One of `RISKS` with Wilson's interval, in [0, 1]."""
+    decided = np.array(codes.matrix)[:, 1:]  # the judge's codes are the columns
+    considered = decided[1:] if name == "risk" else decided
+    right = int(decided[1:].trace())
+    count, of = int(considered.sum()) - right, int(considered.sum())
+    if name == "coverage":
+        count, of = int(decided.sum()), codes.n
+    return Estimate(count / of if of else math.nan, wilson(count, of), n=of)
 
 
 def _estimate(name: str, scope: ScoreInputs) -> Score | None:

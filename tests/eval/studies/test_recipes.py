@@ -344,6 +344,17 @@ def test_printed_values_are_those_of_the_papers() -> None:
     tables = {"5": "main_calibrated", "6": "abstention", "7": "prompt_level"}
     for number, table in tables.items():
         assert shown(f"spatialbench-uc-{number}") == rows(uc[table]["rows"]), number
+    assert shown("spatialbench-uc-relations") == rows(uc["by_relation_pass"]["rows"])
+    pairs = rows(uc["counterfactual"]["rows"])
+    assert shown("spatialbench-uc-pairs") == {k: (*v[1:], None) for k, v in pairs.items()}
+    before, now, best, change = (
+        rows(uc[table]["rows"])
+        for table in ("uncalibrated", "main_calibrated", "prompt_level", "calibration_delta_pp")
+    )
+    assert shown("spatialbench-uc-calibration") == {
+        name: (*before[name], *now[name][:3], best[name][0], now[name][3], *change[name])
+        for name in before
+    }
     judges = world["table2"]["judges"]
     assert shown("cf-world-2") == {
         plain(name): dict(zip(judges, map(tuple, found), strict=True))

@@ -16,7 +16,7 @@ from refusals import raises
 from counterprior.errors import UsageError
 from counterprior.eval.core import Score
 from counterprior.eval.engine.run import Run
-from counterprior.eval.stats.intervals import Interval
+from counterprior.eval.stats.intervals import NOTHING, Interval
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import FORMS, cell_text, format_table
 from counterprior.eval.studies.runner import run_study
@@ -240,6 +240,28 @@ def test_people_s_labels_pool_over_suites(text_release: Path, tmp_path: Path) ->
     )
     assert bare.lines[0].cells[0].score is None
     assert "no labels of people" in bare.notes[bare.lines[0].cells[0].notes[0] - 1]
+
+
+def test_a_column_subtracts_the_number_of_another_judge(text_release: Path, tmp_path: Path) -> None:
+    judges = {n: f"python:study_doubles:reader?name={n}" for n in ("ann", "bob", "eve")}
+    doubles.SHUT.add("eve")
+    study = run_study(study_of(text_release, judges=judges), tmp_path).study
+    score = "accuracy_unconditional"
+    layout = TableLayout(
+        title="T",
+        columns=(
+            ColumnLayout(suite=UC, score=score, label="ann", judge="ann"),
+            ColumnLayout(suite=UC, score=score, label="bob", judge="bob"),
+            ColumnLayout(suite=UC, score=score, label="less", judge="bob", less="ann"),
+            ColumnLayout(suite=UC, score=score, label="shut", judge="bob", less="eve"),
+        ),
+    )
+    for line in study_table(study, layout).lines:
+        ann, bob, difference, shut = line.cells
+        assert ann.score and bob.score and difference.score
+        assert difference.score.value == bob.score.value - ann.score.value
+        assert difference.score.interval == NOTHING and not difference.groups and bob.groups
+        assert shut.score is None and "failed" in shut.gap and not bob.gap
 
 
 def test_a_table_without_any_of_the_suites_is_refused(text_release: Path, tmp_path: Path) -> None:
