@@ -126,14 +126,14 @@ class Options(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    others: ClassVar[str] = ""
-    """Which options there are besides the fields, for messages and tables; a subclass that sets it
+    undeclared: ClassVar[str] = ""
+    """Description of options besides the fields, for messages and tables; a subclass that sets it
     takes ``extra="allow"`` and finds their texts in `rest`."""
 
     @classmethod
     def takes(cls, name: str) -> bool:
-        """Whether an option that is no field is one of the `others`."""
-        return bool(cls.others)
+        """Whether an option that is no field is one of the `undeclared` ones."""
+        return bool(cls.undeclared)
 
     @classmethod
     def read(cls, spec: Spec) -> Self:
@@ -144,7 +144,7 @@ class Options(BaseModel):
         forms = {row.name: row.form for row in cls.declared()}
         for name in spec.options:
             if name not in forms and not cls.takes(name):
-                known = [*forms, *([cls.others] if cls.others else [])]
+                known = [*forms, *([cls.undeclared] if cls.undeclared else [])]
                 near = get_close_matches(name, forms, n=1)
                 hint = f"did you mean {near[0]}? " if near else ""
                 hint += f"choose from {', '.join(known)}" if known else "it takes no options"
@@ -163,7 +163,7 @@ class Options(BaseModel):
 
     @property
     def rest(self) -> dict[str, str]:
-        """Name -> text of the `others`, in the order of the spec."""
+        """Name -> text of the `undeclared` options, in the order of the spec."""
         return dict(self.model_extra or {})
 
     def texts(self, changed: bool = False) -> dict[str, str]:

@@ -57,8 +57,8 @@ def _rows(options: type[Options]) -> list[str]:
     for option in options.declared():
         default = f"`{option.default}`" if option.default else "required" * option.required
         rows.append(row(f"`{option.name}`", option.form, default, option.help))
-    if options.others:
-        rows.append(row("others", options.others, "", ""))
+    if options.undeclared:
+        rows.append(row("others", options.undeclared, "", ""))
     return rows
 
 

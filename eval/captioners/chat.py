@@ -40,7 +40,7 @@ class ChatCaptionerOptions(ConnectionOptions):
 class DrawingModelOptions(ConnectionOptions, extra="allow"):
     """Options of the captioner `chat-image`."""
 
-    others: ClassVar[str] = "options of the generator of the same spec"
+    undeclared: ClassVar[str] = "options of the generator of the same spec"
 
     max_tokens: CaptionTokens = MAX_TOKENS
     """Longest caption."""

@@ -20,74 +20,74 @@ from ..geometry.detections import Mask as Mask
 
 @dataclass(frozen=True)
 class Request:
-    """What to look for in one RGB image."""
+    """Names of things to detect in one RGB image."""
 
     image: Image
     queries: tuple[str, ...]
     """Names of things, e.g. `potted plant`."""
     name: str = ""
-    """Sample id or file name, by which `recorded` knows the image; no other detector reads it."""
+    """Sample id or file name by which `recorded` finds the image; other detectors ignore it."""
     digest: str = ""
-    """SHA-256 of the file whose pixels these are; empty where that is not known."""
+    """SHA-256 of the image's file; empty if unknown."""
 
 
 class Detector(Protocol):
     """Finds things."""
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        """The detections of every request, best first.
+        """Returns the detections of every request, best first.
 
-        Each answers one of the queries. A query that a closed set of classes lacks raises
-        DetectorError: what can't be found is not missing.
+        Each is of one of the queries. A query outside a closed set of classes raises DetectorError:
+        the thing isn't missing because the detector can't find it.
         """
         ...
 
     def identity(self) -> dict[str, str]:
-        """What detected (kind, model, revision, settings); goes into every record."""
+        """Kind, model, revision and settings; part of every record."""
         ...
 
 
 class DetectorError(UsageError):
-    """A detector that can't be opened or used; the message says what to do."""
+    """A detector can't be opened or used; the message says what to do."""
 
 
 def in_batches(requests: Sequence[Request], size: int) -> Iterator[Sequence[Request]]:
-    """Requests in their order, at most `size` at a time, each batch with one number of queries."""
+    """Yields requests in order, at most `size` at a time, each batch with one number of queries."""
     for _, alike in groupby(requests, key=lambda request: len(request.queries)):
         batch = list(alike)
         yield from (batch[start : start + size] for start in range(0, len(batch), size))
 
 
 def inside(box: Sequence[float] | NDArray[Any], size: Size) -> Box | None:
-    """The box cut to the image; None where nothing of it is left."""
+    """Returns the box cut to the image; None if it lies outside."""
     x1, x2 = (min(max(float(x), 0.0), float(size.width)) for x in box[::2])
     y1, y2 = (min(max(float(y), 0.0), float(size.height)) for y in box[1::2])
     return Box(x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None
 
 
-def ranked(found: Sequence[Detection]) -> list[Detection]:
-    """Best first; of equal scores the order stays."""
-    return sorted(found, key=lambda one: -one.score)
+def ranked(detections: Sequence[Detection]) -> list[Detection]:
+    """Sorts detections, best first; ties stay in order."""
+    return sorted(detections, key=lambda detection: -detection.score)
 
 
 def from_tensors(
-    result: Mapping[str, Any], names: Mapping[int, str], size: Size, threshold: float = 0.0
+    result: Mapping[str, Any], class_names: Mapping[int, str], size: Size, threshold: float = 0.0
 ) -> list[Detection]:
-    """Detections of one image, best first, from the tensors `labels`, `scores` and `boxes`.
+    """Returns detections of one image, best first, from the tensors `labels`, `scores` and `boxes`.
 
-    That is how transformers and torchvision give them. Labels that `names` lacks are left out, so
-    are scores below the threshold and boxes of which nothing is in the image.
+    Transformers and torchvision return such tensors. Labels missing in `class_names`, scores below
+    the threshold and boxes outside the image are left out.
     """
-    found = []
+    detections = []
     for row in zip(*(result[name].tolist() for name in ("labels", "scores", "boxes")), strict=True):
         label, score, box = row
-        if label in names and score >= threshold and (cut := inside(box, size)) is not None:
-            found.append(Detection(names[label], score, cut))
-    return ranked(found)
+        if label in class_names and score >= threshold and (cut := inside(box, size)) is not None:
+            detections.append(Detection(class_names[label], score, cut))
+    return ranked(detections)
 
 
 def mask_box(mask: Mask) -> Box | None:
-    """The smallest box around a mask; None for an empty one."""
+    """Returns the smallest box around a mask; None for an empty mask."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not len(rows):
         return None

@@ -30,45 +30,49 @@ class Cached:
     """
 
     def __init__(self, detector: Detector, folder: Path | None) -> None:
-        """folder: None to keep only what was asked last, in memory."""
+        """folder: None to keep only the last results, in memory."""
         self._detector, self._folder = detector, folder
         identity = detector.identity()
         self._identity = json.dumps(identity, sort_keys=True)
-        # Only what others recorded is known by its name; elsewhere the pixels say it all.
+        # Only recorded detections depend on the image's name; all others on its pixels.
         self._by_name = "recorded" in identity.values()
         self._recent: OrderedDict[str, list[Detection]] = OrderedDict()
 
     @property
     def batch_size(self) -> int:
-        """Images that the detector looks at together."""
+        """Images that the detector takes at once."""
         return getattr(self._detector, "batch_size", 1)
 
     def identity(self) -> dict[str, str]:
         return self._detector.identity()
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        asked = [replace(r, queries=tuple(sorted(set(r.queries)))) for r in requests]
-        keys = [self._key(request) for request in asked]
-        found = {key: kept for key in set(keys) if (kept := self._known(key)) is not None}
-        missing = {key: r for key, r in zip(keys, asked, strict=True) if key not in found}
-        made = self._detector.detect(list(missing.values())) if missing else []
-        for key, detections in zip(missing, made, strict=True):
+        distinct = [replace(r, queries=tuple(sorted(set(r.queries)))) for r in requests]
+        keys = [self._key(request) for request in distinct]
+        detections_of = {
+            key: cached for key in set(keys) if (cached := self._known(key)) is not None
+        }
+        missing = {
+            key: r for key, r in zip(keys, distinct, strict=True) if key not in detections_of
+        }
+        results = self._detector.detect(list(missing.values())) if missing else []
+        for key, detections in zip(missing, results, strict=True):
             if self._folder is not None:
-                rows = [to_row(one) for one in detections]
+                rows = [to_row(detection) for detection in detections]
                 write_whole(_path(self._folder, key), json.dumps(rows))
-            found[key] = detections
+            detections_of[key] = detections
         for key in keys:
-            self._recent[key] = found[key]
+            self._recent[key] = detections_of[key]
             self._recent.move_to_end(key)
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
-        return [found[key] for key in keys]
+        return [detections_of[key] for key in keys]
 
     def _key(self, request: Request) -> str:
         name = request.name if self._by_name else ""
         image = request.digest or pixels_digest(request.image)
-        parts = [image, name, list(request.queries), self._identity]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        content = [image, name, list(request.queries), self._identity]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def _known(self, key: str) -> list[Detection] | None:
         if key in self._recent:

@@ -121,23 +121,24 @@ class CheckpointModel:
             "transformers": transformers.__version__,
         }
 
-    def _forward(self, images: Any, **more: Any) -> tuple[Any, Any]:
-        """The model's outputs, and its inputs as the processor prepared them."""
+    def _forward(self, images: Any, **other_inputs: Any) -> tuple[Any, Any]:
+        """Returns the model's outputs, and its inputs as the processor prepared them."""
         import torch
 
-        inputs = self._processor(images=images, return_tensors="pt", **more).to(self._device)
+        inputs = self._processor(images=images, return_tensors="pt", **other_inputs)
+        inputs = inputs.to(self._device)
         with torch.inference_mode():
             return self._model(**inputs), inputs
 
 
 def _pinned(kind: str, model: str, revision: str | None) -> str | None:
-    """The commit of a Hub model; None for a folder."""
+    """Returns the commit of a Hub model; None for a folder."""
     if Path(model).is_dir():
         return None
     revision = revision or REVISIONS.get(model, "")
     if not _COMMIT.fullmatch(revision):
         raise DetectorError(
-            f"{kind}:{model} is no folder, and a Hub model needs its commit",
+            f"{kind}:{model} is not a folder, and a Hub model needs its commit",
             "add ?revision= and 40 hexadecimal digits",
             code="missing-option",
         )
@@ -145,26 +146,26 @@ def _pinned(kind: str, model: str, revision: str | None) -> str | None:
 
 
 class BatchDetector(CheckpointModel, ABC):
-    """A detector that looks at `batch` images at once."""
+    """A detector that takes `batch` images at once."""
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         batches = in_batches(requests, self._batch)
-        return [found for batch in batches for found in self._run(batch)]
+        return [detections for batch in batches for detections in self._run(batch)]
 
     @abstractmethod
     def _run(self, batch: Sequence[Request]) -> list[list[Detection]]:
-        """Detections in images that are asked for one number of things, best first."""
+        """Returns detections, best first, in images with the same number of queries."""
 
     def _classes(self, batch: Sequence[Request]) -> list[dict[int, str]]:
-        """Class number -> query, of each request to a closed set of classes."""
-        names = self._model.config.id2label
-        return [class_numbers(names, request.queries) for request in batch]
+        """Class number -> query, for each request to a closed set of classes."""
+        class_names = self._model.config.id2label
+        return [class_numbers(class_names, request.queries) for request in batch]
 
-    def _read(self, what: str, outputs: Any, batch: Sequence[Request], **more: Any) -> Any:
-        """What the processor's ``post_process_WHAT`` makes of the outputs, in pixels."""
-        read = getattr(self._processor, f"post_process_{what}")
+    def _read(self, kind: str, outputs: Any, batch: Sequence[Request], **options: Any) -> Any:
+        """Returns the result of the processor's ``post_process_KIND``, in pixels."""
+        read = getattr(self._processor, f"post_process_{kind}")
         sizes = [(request.image.height, request.image.width) for request in batch]
-        return read(outputs, threshold=self._threshold, target_sizes=sizes, **more)
+        return read(outputs, threshold=self._threshold, target_sizes=sizes, **options)
 
 
 class Owl(BatchDetector):
@@ -228,7 +229,7 @@ class GroundingDino(BatchDetector):
         text, spans = caption(request.queries)
         offsets = self._processor.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         size = Size(*request.image.size)
-        found = []
+        detections = []
         for query, (start, end) in zip(request.queries, spans, strict=True):
             tokens = [i for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
             if not tokens:
@@ -240,8 +241,8 @@ class GroundingDino(BatchDetector):
                 ends = (cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2)
                 box = inside(np.multiply(ends, (*size, *size)), size)
                 if score >= self._threshold and box is not None:
-                    found.append(Detection(query, score, box))
-        return ranked(found)
+                    detections.append(Detection(query, score, box))
+        return ranked(detections)
 
 
 def caption(queries: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
@@ -275,14 +276,14 @@ class Mask2Former(BatchDetector):
 
 
 def _instances(result: Mapping[str, Any], wanted: Mapping[int, str]) -> list[Detection]:
-    found = []
-    for one in result["segments_info"]:
-        if one["label_id"] not in wanted:
+    detections = []
+    for segment in result["segments_info"]:
+        if segment["label_id"] not in wanted:
             continue
-        mask = np.asarray(result["segmentation"][one["id"]].cpu()) > 0
+        mask = np.asarray(result["segmentation"][segment["id"]].cpu()) > 0
         if (box := mask_box(mask)) is not None:
-            found.append(Detection(wanted[one["label_id"]], one["score"], box, mask))
-    return ranked(found)
+            detections.append(Detection(wanted[segment["label_id"]], segment["score"], box, mask))
+    return ranked(detections)
 
 
 class ClipSeg(CheckpointModel, SingleImageDetector):
@@ -307,12 +308,12 @@ class ClipSeg(CheckpointModel, SingleImageDetector):
             align_corners=False,
         )
         shares = maps[:, 0].sigmoid().cpu().numpy()
-        found = []
+        detections = []
         for query, share in zip(request.queries, shares, strict=True):
             mask = np.asarray(share >= self._threshold)
             if (box := mask_box(mask)) is not None:
-                found.append(Detection(query, float(share.max()), box, mask))
-        return ranked(found)
+                detections.append(Detection(query, float(share.max()), box, mask))
+        return ranked(detections)
 
 
 class SamOptions(PinnedOptions):
@@ -333,7 +334,7 @@ class SamOnBoxes(CheckpointModel):
     options: ClassVar[type[Options]] = SamOptions
 
     def __init__(self, model: str, options: SamOptions) -> None:
-        """Raises as `CheckpointModel`, and what opening the other detector raises."""
+        """Raises as `CheckpointModel`, and the errors of opening the other detector."""
         super().__init__(model, options)
         self._boxes = open_detector(options.boxes)
 
@@ -347,27 +348,27 @@ class SamOnBoxes(CheckpointModel):
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
         boxes = self._boxes.detect(requests)
-        return [self._masked(r, found) for r, found in zip(requests, boxes, strict=True)]
+        return [self._masked(r, detections) for r, detections in zip(requests, boxes, strict=True)]
 
-    def _masked(self, request: Request, found: list[Detection]) -> list[Detection]:
-        """The detections with the mask of which SAM is surest."""
-        if not found:
+    def _masked(self, request: Request, detections: list[Detection]) -> list[Detection]:
+        """Returns the detections with the mask of SAM's highest predicted IoU."""
+        if not detections:
             return []
-        boxes = [[list(one.box) for one in found]]
+        boxes = [[list(detection.box) for detection in detections]]
         outputs, inputs = self._forward(request.image, input_boxes=boxes)
-        # SAM pads an image, and says how large it was before; later models stretch it.
-        names = ("original_sizes", "reshaped_input_sizes")
-        sizes = {name: inputs[name].cpu() for name in names if name in inputs}
+        # SAM pads an image, and returns its size before that; later models stretch it.
+        size_fields = ("original_sizes", "reshaped_input_sizes")
+        sizes = {name: inputs[name].cpu() for name in size_fields if name in inputs}
         masks = self._processor.post_process_masks(outputs.pred_masks.cpu(), **sizes)[0]
         best = outputs.iou_scores[0].argmax(dim=-1).tolist()
         return [
-            replace(one, mask=np.asarray(masks[row, choice], dtype=bool))
-            for row, (one, choice) in enumerate(zip(found, best, strict=True))
+            replace(detection, mask=np.asarray(masks[row, choice], dtype=bool))
+            for row, (detection, choice) in enumerate(zip(detections, best, strict=True))
         ]
 
 
 class GroundedSamOptions(PinnedOptions):
-    """Options of `grounded-sam`: of its detector of boxes, and of the model of the masks."""
+    """Options of `grounded-sam`, for its detector of boxes and its model of masks."""
 
     sam: str = "facebook/sam-vit-huge"
     """Model of the masks, a folder or a repository."""
@@ -406,8 +407,8 @@ class DepthAnything(CheckpointModel):
     MODEL = "AutoModelForDepthEstimation"
     PROCESSOR = "AutoImageProcessor"
 
-    def nearness(self, image: Image, found: Sequence[Detection] = ()) -> NDArray[np.float32]:
-        """Shape (H, W) of the image; no unit, comparable within an image."""
+    def nearness(self, image: Image, detections: Sequence[Detection] = ()) -> NDArray[np.float32]:
+        """Returns nearness, shape (H, W) of the image; no unit, comparable within an image."""
         outputs, _ = self._forward(image)
         (sized,) = self._processor.post_process_depth_estimation(
             outputs, target_sizes=[(image.height, image.width)]

@@ -19,14 +19,14 @@ from .cache import pixels_digest
 
 
 class DepthEstimator(Protocol):
-    """Says how near things are."""
+    """Estimates how near things are."""
 
-    def nearness(self, image: Image, found: Sequence[Detection]) -> Nearness:
-        """A map of an RGB image in which these things were found."""
+    def nearness(self, image: Image, detections: Sequence[Detection]) -> Nearness:
+        """Returns a map of an RGB image with these detections."""
         ...
 
     def identity(self) -> dict[str, str]:
-        """What estimated (kind, model, revision); part of every record."""
+        """Kind, model and revision; part of every record."""
         ...
 
 
@@ -40,14 +40,16 @@ class GroundDepth:
     def identity(self) -> dict[str, str]:
         return {"kind": "ground", "version": "1"}
 
-    def nearness(self, image: Image, found: Sequence[Detection]) -> Nearness:
+    def nearness(self, image: Image, detections: Sequence[Detection]) -> Nearness:
         depth = np.zeros((image.height, image.width), np.float32)
-        for one in sorted(found, key=lambda one: one.box.y2):  # what is nearer covers what is far
-            foot = np.float32(one.box.y2 / image.height)
-            if one.mask is not None:
-                depth[one.mask] = foot
+        for detection in sorted(
+            detections, key=lambda detection: detection.box.y2
+        ):  # near things cover far ones
+            foot = np.float32(detection.box.y2 / image.height)
+            if detection.mask is not None:
+                depth[detection.mask] = foot
             else:
-                x1, y1, x2, y2 = (round(side) for side in one.box)
+                x1, y1, x2, y2 = (round(side) for side in detection.box)
                 depth[y1:y2, x1:x2] = foot
         return depth
 
@@ -56,16 +58,16 @@ class CachedDepth:
     """An estimator whose maps lie in a folder, one file an image; as `cache.Cached`."""
 
     def __init__(self, inner: DepthEstimator, folder: Path | None) -> None:
-        """folder: None to keep nothing."""
+        """folder: None for no cache."""
         self._inner, self._folder = inner, folder
         self._identity = json.dumps(inner.identity(), sort_keys=True)
 
     def identity(self) -> dict[str, str]:
         return self._inner.identity()
 
-    def nearness(self, image: Image, found: Sequence[Detection]) -> Nearness:
+    def nearness(self, image: Image, detections: Sequence[Detection]) -> Nearness:
         if self._folder is None:
-            return self._inner.nearness(image, found)
+            return self._inner.nearness(image, detections)
         key = hashlib.sha256(f"{pixels_digest(image)} {self._identity}".encode()).hexdigest()
         path = self._folder / key[:2] / f"{key}.npz"
         try:
@@ -73,7 +75,7 @@ class CachedDepth:
             with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as data:
                 return np.asarray(data["depth"], np.float32)
         except (OSError, ValueError, KeyError, EOFError):
-            depth = self._inner.nearness(image, found)
+            depth = self._inner.nearness(image, detections)
         buffer = BytesIO()
         np.savez_compressed(buffer, depth=depth)
         write_whole(path, buffer.getvalue())

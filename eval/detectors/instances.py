@@ -19,13 +19,13 @@ class BoxedImage:
     """The boxes of one image."""
 
     id: str
-    """As the file numbers it."""
+    """Id in the file."""
     names: tuple[str, ...]
-    """File name and addresses, as far as they are given; never empty."""
+    """File name and addresses of the image; never empty."""
     boxes: dict[str, list[Box]] = field(default_factory=dict)
     """Class -> boxes as shares of the image's width and height; no crowds."""
     crowds: set[str] = field(default_factory=set)
-    """Classes of which one box holds many."""
+    """Classes with a box around many things."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def _images(data: Any) -> Iterator[BoxedImage]:
     classes = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
     images, sizes = {}, {}
     for entry in data["images"]:
-        given = (entry.get(key) for key in ("file_name", "coco_url", "url"))
-        names = tuple(str(name) for name in given if name)
+        candidates = (entry.get(key) for key in ("file_name", "coco_url", "url"))
+        names = tuple(str(name) for name in candidates if name)
         if not names:
             raise ValueError(f"image {entry['id']} has no file_name, coco_url or url")
         images[entry["id"]] = BoxedImage(str(entry["id"]), names)
@@ -66,7 +66,7 @@ def _images(data: Any) -> Iterator[BoxedImage]:
         if entry.get("iscrowd"):
             image.crowds.add(name)
             continue
-        (left, top, width, height), (w, h) = map(float, entry["bbox"]), sizes[entry["image_id"]]
-        box = Box(left / w, top / h, (left + width) / w, (top + height) / h)
+        (x, y, width, height), (w, h) = map(float, entry["bbox"]), sizes[entry["image_id"]]
+        box = Box(x / w, y / h, (x + width) / w, (y + height) / h)
         image.boxes.setdefault(name, []).append(box)
     yield from images.values()

@@ -1,4 +1,4 @@
-"""What detectors share: options of a spec, weights that are one file, closed sets of classes."""
+"""Shared code of detectors: options, weights in one file, closed sets of classes."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class FileDetector(SingleImageDetector):
         }
 
 
-def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:
-    """Class number -> query. Raises DetectorError for a query that is no class.
+def class_numbers(class_names: Mapping[int, str], queries: Sequence[str]) -> dict[int, str]:
+    """Returns class number -> query. Raises DetectorError for a query outside the classes.
 
     >>> class_numbers({1: "cat", 2: "Potted plant"}, ["potted plant"])
     {2: 'potted plant'}
     """
-    numbers = {name.lower(): number for number, name in names.items()}
-    found: dict[int, str] = {}
+    numbers = {name.lower(): number for number, name in class_names.items()}
+    query_of: dict[int, str] = {}
     for query in queries:
         name = query.lower()
         if name not in numbers:
@@ -92,12 +92,12 @@ def class_numbers(names: Mapping[int, str], queries: Sequence[str]) -> dict[int,
                 f"the detector has no class {query!r} among its {len(numbers)}",
                 code="unknown-class",
             )
-        found[numbers[name]] = query
-    return found
+        query_of[numbers[name]] = query
+    return query_of
 
 
 def install_torchvision(torch_version: str) -> str:
-    """What installs the torchvision of a torch: its minor version is 15 ahead, its index the same.
+    """Command that installs the torchvision of a torch: minor version 15 ahead, the same index.
 
     >>> install_torchvision("2.13.0+cpu")
     "pip install 'torchvision==0.28.*' --index-url https://download.pytorch.org/whl/cpu"

@@ -51,11 +51,11 @@ class RecordedOptions(Options):
     names: Path | None = None
     """COCO's `instances.json`, with the categories of COCO results."""
     role: Literal["primary", "secondary"] = "primary"
-    """Which of two detectors of a row, in our own format."""
+    """In our own format: the one of a row's two detectors that is read."""
 
 
 class RecordedDetector(SingleImageDetector):
-    """Detections in a file, in which the name of every image must be."""
+    """Detections in a file, which must have the name of every image."""
 
     argument: ClassVar[str] = "FILE"
     options: ClassVar[type[Options]] = RecordedOptions
@@ -68,7 +68,7 @@ class RecordedDetector(SingleImageDetector):
                 f"recorded: {path} is not a file of detections", code="no-such-file"
             )
         if path.suffix == ".jsonl":
-            self._samples = _own(path, options.role)
+            self._samples = _own_format(path, options.role)
         else:
             self._samples = _json(path, options.names)
         self._digest = sha256(path.read_bytes()).hexdigest()
@@ -88,82 +88,83 @@ class RecordedDetector(SingleImageDetector):
         wanted = {query.lower(): query for query in request.queries}
         return ranked(
             [
-                replace(one, label=wanted[one.label.lower()])
-                for one in self._samples[request.name]
-                if one.label.lower() in wanted
+                replace(detection, label=wanted[detection.label.lower()])
+                for detection in self._samples[request.name]
+                if detection.label.lower() in wanted
             ]
         )
 
 
 _Samples = dict[str, list[Detection]]
-"""Name of a sample or image -> what was found."""
+"""Name of a sample or image -> its detections."""
 
 
-def _own(path: Path, role: str) -> _Samples:
-    found: _Samples = {}
+def _own_format(path: Path, role: str) -> _Samples:
+    samples: _Samples = {}
     for number, row in read_rows(path):
-        one = parse(_Row, row, path, number)
-        if one.sample_id in found:
+        sample = parse(_Row, row, path, number)
+        if sample.sample_id in samples:
             raise RowError(
-                f"{path}:{number}: sample_id: {one.sample_id!r} occurs twice", code="duplicate-id"
+                f"{path}:{number}: sample_id: {sample.sample_id!r} occurs twice",
+                code="duplicate-id",
             )
-        detected = one.detections
-        if one.detectors is not None:
-            from_role = getattr(one.detectors, role)
+        detected = sample.detections
+        if sample.detectors is not None:
+            from_role = getattr(sample.detectors, role)
             detected = from_role.detections if from_role else ()
         if detected is None:
             raise RowError(f"{path}:{number}: detections: missing", code="missing-field")
-        found[one.sample_id] = [
+        samples[sample.sample_id] = [
             Detection(d.label, d.score, d.box_xyxy, _mask(d.mask, f"{path}:{number}"))
             for d in detected
         ]
-    return found
+    return samples
 
 
-def _json(path: Path, names: Path | None) -> _Samples:
-    """COCO's results or VISOR's, told apart by their outermost type."""
+def _json(path: Path, categories: Path | None) -> _Samples:
+    """Reads COCO's results or VISOR's, distinguished by their outermost type."""
     data = read_json(path)
     if isinstance(data, dict):
         return _visor(data, path)
     if not isinstance(data, list):
         raise RowError(f"{path}: neither COCO's list nor VISOR's object", code="bad-format")
-    if not names:
+    if not categories:
         problem = f"{path}: COCO results need ?names=instances.json for their categories"
         raise RowError(problem, code="missing-option")
-    return _coco(data, path, names)
+    return _coco(data, path, categories)
 
 
-def _coco(rows: list[Any], path: Path, names: Path) -> _Samples:
+def _coco(rows: list[Any], path: Path, instances: Path) -> _Samples:
     try:
-        known = read_json(names)
-        categories = {one["id"]: one["name"] for one in known["categories"]}
-        files = {one["id"]: one["file_name"] for one in known.get("images", [])}
+        content = read_json(instances)
+        categories = {category["id"]: category["name"] for category in content["categories"]}
+        files = {image["id"]: image["file_name"] for image in content.get("images", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RowError(f"{names}: no categories of COCO ({error})", code="bad-format") from None
-    found: _Samples = {file: [] for file in files.values()}
+        raise RowError(f"{instances}: no categories of COCO ({error})", code="bad-format") from None
+    samples: _Samples = {file: [] for file in files.values()}
     for number, row in enumerate(rows, 1):
-        one = parse(_CocoRow, row, path, number)
-        if one.category_id not in categories:
+        result = parse(_CocoRow, row, path, number)
+        if result.category_id not in categories:
             raise RowError(
-                f"{path}:{number}: category_id: {names} has no {one.category_id}",
+                f"{path}:{number}: category_id: {instances} has no {result.category_id}",
                 code="unknown-reference",
             )
-        if files and one.image_id not in files:
+        if files and result.image_id not in files:
             raise RowError(
-                f"{path}:{number}: image_id: {names} has no {one.image_id}",
+                f"{path}:{number}: image_id: {instances} has no {result.image_id}",
                 code="unknown-reference",
             )
-        left, top, width, height = one.bbox
-        box = Box(left, top, left + width, top + height)
-        name = files.get(one.image_id, str(one.image_id))
-        mask = _mask(one.segmentation, f"{path}:{number}")
-        detection = Detection(categories[one.category_id], one.score, box, mask)
-        found.setdefault(name, []).append(detection)
-    return found
+        x, y, width, height = result.bbox
+        box = Box(x, y, x + width, y + height)
+        name = files.get(result.image_id, str(result.image_id))
+        mask = _mask(result.segmentation, f"{path}:{number}")
+        detection = Detection(categories[result.category_id], result.score, box, mask)
+        samples.setdefault(name, []).append(detection)
+    return samples
 
 
 def _mask(rle: Any, place: str) -> Mask | None:
-    """The mask of a row, where it has run lengths. Raises RowError for wrong ones."""
+    """Returns the mask of a row with run lengths, else None. Raises RowError for bad ones."""
     if not isinstance(rle, dict):
         return None
     try:
@@ -173,18 +174,18 @@ def _mask(rle: Any, place: str) -> Mask | None:
 
 
 def _visor(results: dict[str, Any], path: Path) -> _Samples:
-    """Points become boxes without extent; a score that is not there is 1."""
-    found = {}
+    """Reads VISOR's results: points become boxes without extent; a missing score is 1."""
+    samples = {}
     for number, (name, entry) in enumerate(results.items(), 1):
-        one = parse(_VisorEntry, entry, path, number)
-        if len(one.centroid) != len(one.classes):
+        image = parse(_VisorEntry, entry, path, number)
+        if len(image.centroid) != len(image.classes):
             raise RowError(
-                f"{path}: {name}: {len(one.centroid)} centroids for {len(one.classes)} classes",
+                f"{path}: {name}: {len(image.centroid)} centroids for {len(image.classes)} classes",
                 code="wrong-count",
             )
-        scores = one.score or (1.0,) * len(one.classes)
-        found[name] = [
+        scores = image.score or (1.0,) * len(image.classes)
+        samples[name] = [
             Detection(label, score, Box(x, y, x, y))
-            for label, score, (x, y) in zip(one.classes, scores, one.centroid, strict=True)
+            for label, score, (x, y) in zip(image.classes, scores, image.centroid, strict=True)
         ]
-    return found
+    return samples

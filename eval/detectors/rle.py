@@ -47,28 +47,28 @@ def decode(rle: Any) -> Mask:
 
 
 def _expanded(text: str) -> Sequence[int]:
-    """Runs of the compressed text: 5 bits a character, from the third on as differences."""
+    """Decodes runs of the compressed text: 5 bits a character, from the third on as differences."""
     runs: list[int] = []
     place = 0
     while place < len(text):
-        value, shift, more = 0, 0, True
-        while more:
+        value, shift, continues = 0, 0, True
+        while continues:
             bits = ord(text[place]) - 48
             if not 0 <= bits < 64:
-                raise ValueError(f"{text[place]!r} is no digit of a compressed mask")
+                raise ValueError(f"{text[place]!r} is not a digit of a compressed mask")
             value |= (bits & 0x1F) << shift
-            more, shift, place = bool(bits & 0x20), shift + 5, place + 1
-            if more and place == len(text):
+            continues, shift, place = bool(bits & 0x20), shift + 5, place + 1
+            if continues and place == len(text):
                 raise ValueError("the text is cut off")
-            if not more and bits & 0x10:
+            if not continues and bits & 0x10:
                 value -= 1 << shift
         runs.append(value + runs[-2] if len(runs) > 2 else value)
     return runs
 
 
-def to_row(one: Detection) -> dict[str, Any]:
-    """A detection as a plain row, with its mask where it has one."""
-    return one.to_row() | ({} if one.mask is None else {"mask": encode(one.mask)})
+def to_row(detection: Detection) -> dict[str, Any]:
+    """Returns a detection as a plain row, with its mask if it has one."""
+    return detection.to_row() | ({} if detection.mask is None else {"mask": encode(detection.mask)})
 
 
 def from_row(row: Mapping[str, Any]) -> Detection:

@@ -1,4 +1,5 @@
-"""Whatever makes, edits or finds an image or clip: a module an adapter, a line in `GENERATORS`."""
+"""Adapters that make, edit or find images and clips: one module each, and a line in
+`GENERATORS`."""
 
 from __future__ import annotations
 
@@ -17,23 +18,22 @@ from ..core import Case, Generator, GeneratorError, ImageRequest
 from .python import FunctionGenerator, MappingGenerator
 
 REPORT = "report"
-"""Key of an image's `info`: JSON of what an API said besides it (usage, revised prompt, attempts
-that may have been billed). It is never saved with the image."""
+"""Key of an image's `info`: JSON of an API's report (usage, revised prompt, attempts that may have
+been billed). It is never saved with the image."""
 
 ENCODED = "encoded"
-"""Key of an image's `info`: the bytes of the PNG that it was read from, which a run then keeps as
-they are."""
+"""Key of an image's `info`: bytes of the PNG that it was read from; a run stores them unchanged."""
 
 USD = "usd"
-"""Key of an image's `info`: what it cost, US dollars as text; empty where nobody knows."""
+"""Key of an image's `info`: its price, US dollars as text; empty if unknown."""
 
 
 @runtime_checkable
 class Checked(Protocol):
-    """A generator that can say before the first image what would go wrong."""
+    """A generator that finds problems before the first image."""
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError where the cases can't be made or found as they are."""
+        """Raises UsageError for cases that it can't make or find."""
         ...
 
 
@@ -51,7 +51,7 @@ class BatchGenerator(Protocol):
     """A generator that can make several images in one call, the same ones as one by one."""
 
     batch_size: int
-    """Requests that it takes in one call, at most; 1 where it takes them one by one."""
+    """Maximum number of requests in one call; 1 if it takes them one by one."""
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """As `Generator.generate`."""
@@ -60,10 +60,10 @@ class BatchGenerator(Protocol):
     def generate_batch(
         self, requests: Sequence[ImageRequest]
     ) -> list[Image | Clip | Path | GeneratorError]:
-        """What became of each request, in their order.
+        """Returns the result of each request, in their order.
 
-        Raises as `Generator.generate` where the call as a whole failed: its requests are then made
-        one by one.
+        Raises as `Generator.generate` if the call as a whole failed: its requests are then made one
+        by one.
         """
         ...
 
@@ -73,12 +73,12 @@ class BatchGenerator(Protocol):
 
 
 class PaidByImage(ABC):
-    """A generator behind a server that bills each image; safe to ask from threads."""
+    """A generator behind a server that bills each image; safe to call from threads."""
 
     @abstractmethod
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image | Clip:
-        """As `Generator.generate`; `permit` is asked before each attempt after one that may have
-        been billed, and what it raises ends the request."""
+        """As `Generator.generate`; `permit` is called before each attempt after one that may have
+        been billed, and its error ends the request."""
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
@@ -107,16 +107,16 @@ open_generator = GENERATORS.open
 
 
 def as_generator(value: Any, identity: Identity = "") -> Generator:
-    """A generator from anything that can stand for one; raises as `Registry.adapt`."""
+    """Returns a generator from a spec, function, mapping or object; raises as `Registry.adapt`."""
     return GENERATORS.adapt(value, identity=identity)
 
 
 def draw(generator: Generator, request: ImageRequest) -> Image:
-    """The image itself, also where the generator gives its path.
+    """Returns the image itself, also if the generator returns its path.
 
     Raises as `Generator.generate`, and GeneratorError for a clip.
     """
-    made = generator.generate(request)
-    if isinstance(made, Clip):
+    drawn = generator.generate(request)
+    if isinstance(drawn, Clip):
         raise GeneratorError("it makes a clip, and an image is needed here", code="wrong-medium")
-    return open_image(made) if isinstance(made, Path) else made
+    return open_image(drawn) if isinstance(drawn, Path) else drawn

@@ -1,8 +1,8 @@
 """`chat-image`: a model that answers in a chat with an image, from a text or as an edit.
 
 ``chat-image:MODEL[@BASE_URL][?aspect_ratio=1:1&image_size=1K&seed=none]``: Gemini's image models
-through OpenRouter and other servers of OpenAI's chat API. The image stands in the answer's
-`images`, in a part of its content, or as a data address within its text.
+through OpenRouter and other servers of OpenAI's chat API. The image is in the answer's `images`, in
+its content, or as a data address within its text.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .served import SEED, ServedModel, ServedOptions, decode_image, fetch_image
 CONFIG = ("aspect_ratio", "image_size")
 """Options that OpenRouter takes within `image_config`."""
 MODALITIES = "image,text"
-"""What may be answered, unless the option says otherwise."""
+"""Default modalities of an answer."""
 
 REFUSALS = frozenset(
     "content_filter safety image_safety prohibited_content image_prohibited_content blocklist spii "
     "recitation image_recitation refusal".split()
 )
-"""Reasons to finish, the server's or the model's own, by which an answer is declined."""
+"""Finish reasons, the server's or the model's own, of a declined answer."""
 SHOWN = 300
 """Characters of an answer's text that an error quotes."""
 
@@ -48,7 +48,7 @@ class ChatImageOptions(ServedOptions):
     max_tokens: int | None = None
     """Longest answer, in tokens."""
     modalities: str | None = None
-    """What may be answered, comma-separated; `image,text` by default."""
+    """Modalities of an answer, comma-separated; `image,text` by default."""
     temperature: float | None = None
     """Sent only if set."""
     top_p: float | None = None
@@ -73,34 +73,34 @@ class ChatImages(PaidByImage):
         return self._served.identity()
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
-        """The image, with what was said besides as JSON in ``info[REPORT]``.
+        """Returns the image, with usage and text of the answer as JSON in ``info[REPORT]``.
 
-        Raises GeneratorError: refused where the model or a filter says so by refusal or reason, an
-        error where there is a text and no image; BackendError where the server can't be used; and
-        what `permit` raises, asked before an attempt after one that may have been billed.
+        Raises GeneratorError: refused if the model or a filter declines, an error for a text
+        without an image; BackendError if the server can't be used; and the error of `permit`, which
+        is called before an attempt after one that may have been billed.
         """
         answer, lost = self._served.wire.ask(lambda: self._send(request), dict, permit)
         if isinstance(answer, Completion):
             raise self._served.failure(answer, lost)
         try:
             message, reasons = read_message(answer)
-            found = list(images_of(message))
-            if not found:
+            addresses = list(images_of(message))
+            if not addresses:
                 raise _without_image(message, reasons)
-            image = _open(found[0])
+            image = _open(addresses[0])
         except GeneratorError as error:
             error.lost_attempts = lost
             raise
         report = {"usage": answer.get("usage"), "text": text_of(message)[:SHOWN]}
-        report |= {"images": len(found) if len(found) > 1 else 0, "lost_attempts": lost}
+        report |= {"images": len(addresses) if len(addresses) > 1 else 0, "lost_attempts": lost}
         image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
         return image
 
     def _send(self, request: ImageRequest) -> Any:
         create: Any = self._served.wire.client.chat.completions.with_raw_response.create
-        shown = () if request.source is None else (request.source, *request.references)
+        sources = () if request.source is None else (request.source, *request.references)
         content: list[dict[str, Any]] = [{"type": "text", "text": request.prompt}]
-        content += [{"type": "image_url", "image_url": {"url": _data(image)}} for image in shown]
+        content += [{"type": "image_url", "image_url": {"url": _data(image)}} for image in sources]
         call = dict(self._served.call)
         call["modalities"] = call.get("modalities", MODALITIES).split(",")
         if config := {name: call.pop(name) for name in CONFIG if name in call}:
@@ -115,9 +115,9 @@ class ChatImages(PaidByImage):
 
 
 def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]]:
-    """The first choice's message, and the reasons for which it ended, in lower case.
+    """Returns the first choice's message and its finish reasons in lower case.
 
-    Raises GeneratorError where the answer is not a chat completion.
+    Raises GeneratorError for an answer that is not a chat completion.
     """
     try:
         choice = answer["choices"][0]
@@ -125,9 +125,9 @@ def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]
         reasons = {choice.get("finish_reason"), choice.get("native_finish_reason")}
     except (KeyError, IndexError, TypeError, AttributeError):
         error = answer.get("error")
-        said = f": {json.dumps(error)[:SHOWN]}" if error else ""
+        quoted = f": {json.dumps(error)[:SHOWN]}" if error else ""
         raise GeneratorError(
-            f"the answer is not a chat completion{said}", code="bad-answer"
+            f"the answer is not a chat completion{quoted}", code="bad-answer"
         ) from None
     if not isinstance(message, Mapping):
         raise GeneratorError("the answer is not a chat completion", code="bad-answer")
@@ -135,19 +135,20 @@ def read_message(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], set[str]
 
 
 def images_of(message: Mapping[str, Any]) -> Iterator[str]:
-    """The addresses of a message's images, data or other ones: of `images`, content, text."""
+    """Yields the addresses of a message's images, data or other, from `images`, content and
+    text."""
     content = message.get("content")
-    parts = [*_list(message.get("images")), *_list(content)]
-    for part in parts:
-        url = part.get("image_url") if isinstance(part, Mapping) else None
+    pieces = [*_list(message.get("images")), *_list(content)]
+    for piece in pieces:
+        url = piece.get("image_url") if isinstance(piece, Mapping) else None
         url = url.get("url") if isinstance(url, Mapping) else url
         if isinstance(url, str) and url:
             yield url
-    yield from (found[0] for found in _DATA.finditer(text_of(message)))
+    yield from (match[0] for match in _DATA.finditer(text_of(message)))
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """What a message says in words.
+    """Returns the text of a message.
 
     >>> text_of({"content": [{"type": "text", "text": "Here"}, {"type": "image_url"}]})
     'Here'
@@ -155,19 +156,19 @@ def text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    texts = (part.get("text") for part in _list(content) if isinstance(part, Mapping))
+    texts = (piece.get("text") for piece in _list(content) if isinstance(piece, Mapping))
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _without_image(message: Mapping[str, Any], reasons: set[str]) -> GeneratorError:
     refusal = message.get("refusal")
-    said = refusal if isinstance(refusal, str) and refusal else text_of(message)
-    shown = f": {said[:SHOWN]!r}" if said else ""
+    words = refusal if isinstance(refusal, str) and refusal else text_of(message)
+    quoted = f": {words[:SHOWN]!r}" if words else ""
     if refusal or reasons & REFUSALS:
         why = ", ".join(sorted(reasons & REFUSALS)) or "refusal"
-        return GeneratorError(f"declined ({why}){shown}", "refused", code="declined")
+        return GeneratorError(f"declined ({why}){quoted}", "refused", code="declined")
     cut = " and was cut off" if "length" in reasons else ""
-    return GeneratorError(f"the answer holds no image{cut}{shown}", code="bad-answer")
+    return GeneratorError(f"the answer holds no image{cut}{quoted}", code="bad-answer")
 
 
 def _open(url: str) -> Image:

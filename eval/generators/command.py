@@ -1,4 +1,4 @@
-"""`command`: a program of the user's own that makes images or clips.
+"""`command`: the user's program that makes images or clips.
 
 ``command:./draw.sh {prompt} {seed} {output}?timeout=600`` runs once an image; an edit has
 ``{source}`` too, and every field of the row can be named (``{object_a}``, ``{relation}``). The
@@ -32,7 +32,7 @@ from ..core import Case, GeneratorError, ImageRequest
 from .worker import SHOWN, WorkerProgram, without_secrets
 
 DECLINED = 77
-"""Exit status by which a command says that its model declined the request."""
+"""Exit status of a command whose model declined the request."""
 
 OURS = ("prompt", "seed", "source", "output", "row", "variant", "number", "id")
 """Placeholders of every suite; a row's fields come besides."""
@@ -48,7 +48,7 @@ class CommandOptions(Options):
     worker: bool = False
     """With 1 the program is started once and reads requests as JSON lines."""
     ending: Literal["png", "jpg", "webp", "gif", "mp4", "webm"] = "png"
-    """Ending of the name of `{output}`; what is in the file decides."""
+    """Ending of the name of `{output}`; the file's content decides its format."""
 
 
 class CommandGenerator:
@@ -58,7 +58,7 @@ class CommandGenerator:
     options: ClassVar[type[Options]] = CommandOptions
 
     def __init__(self, command: str, options: CommandOptions) -> None:
-        """Raises UsageError for a command that can't be run or doesn't say where things go."""
+        """Raises UsageError for a command that can't be run or lacks a placeholder."""
         self._output = f"output.{options.ending}"
         self._timeout = options.timeout
         try:
@@ -91,7 +91,7 @@ class CommandGenerator:
         return cls(spec.argument, options)
 
     def identity(self) -> dict[str, str]:
-        """The command, and the digest of the files that it names: a changed script is another."""
+        """Command, and digest of the files that it names, so that a changed script differs."""
         digest = hashlib.sha256()
         for word in self._words:
             # A program that is found on the path is not looked into: it is the system's.
@@ -99,8 +99,8 @@ class CommandGenerator:
                 with path.open("rb") as file:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
         command = shlex.join(self._words)
-        found = {"kind": "command", "command": command, "files": digest.hexdigest()[:16]}
-        return {**found, "worker": "1"} if self._worker else found
+        identity = {"kind": "command", "command": command, "files": digest.hexdigest()[:16]}
+        return {**identity, "worker": "1"} if self._worker else identity
 
     def check(self, cases: Sequence[Case]) -> None:
         """Raises UsageError for a placeholder that the rows have no field for."""
@@ -109,15 +109,15 @@ class CommandGenerator:
 
     def _check_fields(self, fields: Mapping[str, str]) -> None:
         if unknown := sorted(self._fields - {*OURS, *fields}):
-            known = ", ".join(dict.fromkeys((*OURS, *fields)))
+            placeholders = ", ".join(dict.fromkeys((*OURS, *fields)))
             raise UsageError(
-                f"command: no placeholder {{{unknown[0]}}}: choose from {known}",
+                f"command: no placeholder {{{unknown[0]}}}: choose from {placeholders}",
                 code="unknown-name",
             )
 
     def generate(self, request: ImageRequest) -> Image | Clip:
-        """Raises GeneratorError, refused where the program declined; LoadError for a worker that
-        can't be started."""
+        """Runs the program. Raises GeneratorError, refused if the program declined; LoadError for a
+        worker that can't be started."""
         if request.references:
             raise GeneratorError(
                 "a command takes one source, and this edit has several", code="several-sources"
@@ -138,12 +138,12 @@ class CommandGenerator:
             self._check_fields(values)
             # In one pass: a value is never read for placeholders itself.
             words = [_PLACEHOLDER.sub(lambda m: values[m[1]], word) for word in self._words]
-            with (folder / "said").open("w+b") as said:
-                status = _run(words, self._timeout, said)
+            with (folder / "said").open("w+b") as printed:
+                status = _run(words, self._timeout, printed)
                 if status:
                     killed = f"was killed by {signal.Signals(-status).name}" if status < 0 else ""
                     ended = killed or f"ended with status {status}"
-                    message = f"the command {ended}{_last_words(said)}"
+                    message = f"the command {ended}{_last_words(printed)}"
                     raise GeneratorError(
                         message, "refused" if status == DECLINED else "error", code="program-failed"
                     )
@@ -151,26 +151,29 @@ class CommandGenerator:
                     return open_made(output)
                 except ImageError as error:
                     raise GeneratorError(
-                        f"the image {error}{_last_words(said)}", code="unreadable-image"
+                        f"the image {error}{_last_words(printed)}", code="unreadable-image"
                     ) from None
 
 
 def values_of(request: ImageRequest) -> dict[str, str]:
-    """What a program can be told of a request, by name: its own values before those of the row."""
+    """Returns placeholder -> value of a request; its own values override fields of the row."""
     case = request.case
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     if case is not None:
-        found |= case.fields
-        found |= {"row": case.row, "variant": case.variant, "id": case.id}
-        found["number"] = str(case.number)
-    return {**found, "prompt": request.prompt, "seed": str(request.seed)}
+        values |= case.fields
+        values |= {"row": case.row, "variant": case.variant, "id": case.id}
+        values["number"] = str(case.number)
+    return {**values, "prompt": request.prompt, "seed": str(request.seed)}
 
 
-def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
-    """The exit status; below 0 the signal. Raises GeneratorError where it can't start or end."""
+def _run(words: Sequence[str], timeout: float, printed: IO[bytes]) -> int:
+    """Returns the exit status, the negative signal if killed.
+
+    Raises GeneratorError for a program that can't be started, or runs too long.
+    """
     try:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            words, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, start_new_session=True
         )
     except (OSError, ValueError) as error:  # ValueError: a prompt with a NUL
         raise GeneratorError(
@@ -179,7 +182,7 @@ def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
     try:
         return process.wait(timeout)
     except subprocess.TimeoutExpired:
-        message = f"the command took more than {timeout:g} s{_last_words(said)}"
+        message = f"the command took more than {timeout:g} s{_last_words(printed)}"
         raise GeneratorError(message, code="program-failed") from None
     finally:
         if process.poll() is None:  # too long, or we are interrupted
@@ -187,8 +190,8 @@ def _run(words: Sequence[str], timeout: float, said: IO[bytes]) -> int:
             process.wait()
 
 
-def _last_words(said: IO[bytes]) -> str:
-    """The end of what the command printed, without what the environment keeps secret."""
-    end = said.seek(0, os.SEEK_END)
-    said.seek(max(0, end - 4 * SHOWN))
-    return without_secrets(said.read())
+def _last_words(printed: IO[bytes]) -> str:
+    """Returns the end of the command's output, without secrets of the environment."""
+    end = printed.seek(0, os.SEEK_END)
+    printed.seek(max(0, end - 4 * SHOWN))
+    return without_secrets(printed.read())

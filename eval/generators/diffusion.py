@@ -55,18 +55,18 @@ Values = np.ndarray[Any, np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class MeasuredBatch:
-    """What drawing several images in one call does to them."""
+    """Measured effect of drawing several images in one call."""
 
     size: int
     """Images that are drawn in one call."""
     note: str = ""
-    """Why that is fewer than asked for."""
+    """Why that is fewer than the option asks for."""
 
 
 class DiffusersOptions(ModelOptions, extra="allow"):
     """Options of `diffusers`."""
 
-    others: ClassVar[str] = "steps, guidance and every plain argument of the pipeline's call"
+    undeclared: ClassVar[str] = "steps, guidance and every plain argument of the pipeline's call"
 
     pipeline: str = ""
     """Another class of diffusers for the same weights, such as one that edits."""
@@ -87,7 +87,7 @@ class DiffusersOptions(ModelOptions, extra="allow"):
     lora_revision: str | None = None
     """Branch, tag or commit of their repository."""
     lora_scale: Annotated[float, Field(ge=-100, lt=1000)] = 1
-    """What they are multiplied by."""
+    """Factor of the weights."""
 
 
 class DiffusersGenerator:
@@ -98,27 +98,26 @@ class DiffusersGenerator:
 
     @classmethod
     def from_spec(cls, spec: Spec, options: DiffusersOptions) -> DiffusersGenerator:
-        """Raises UsageError for an argument that the pipeline doesn't take, and a model that isn't
-        there."""
+        """Raises UsageError for an argument that the pipeline doesn't take, and a missing model."""
         return cls(spec.argument, options, fps=spec.options.get("fps", ""))
 
     def __init__(self, model: str, options: DiffusersOptions, fps: str = "") -> None:
-        """fps: as it was written, for the identity."""
+        """fps: text of the option, for the identity."""
         self._checkpoint = find_files(model, options.revision)
         self._drawing = PipelineClass.find(self._checkpoint, options.pipeline)
-        known = self._drawing.options
+        accepted = self._drawing.options
         self._call: dict[str, Scalar] = {}
-        arguments = options.rest | ({"fps": fps} if fps and "fps" in known else {})
+        arguments = options.rest | ({"fps": fps} if fps and "fps" in accepted else {})
         for option, text in arguments.items():
             name = SHORT.get(option, option)
-            if name not in known:
-                names = ", ".join([*DiffusersOptions.model_fields, *SHORT, *sorted(known)])
+            if name not in accepted:
+                choices = ", ".join([*DiffusersOptions.model_fields, *SHORT, *sorted(accepted)])
                 raise UsageError(
                     f"diffusers: {self._drawing.name} has no option {option!r}",
-                    f"choose from {names}",
+                    f"choose from {choices}",
                     code="unknown-option",
                 )
-            self._call[name] = _parse(option, text, known[name])
+            self._call[name] = _parse(option, text, accepted[name])
         self._given_fps = fps
         usual = self._call.get("frame_rate", self._drawing.default("frame_rate") or FPS)
         # Frames of a clip a second.
@@ -136,7 +135,7 @@ class DiffusersGenerator:
     def identity(self) -> dict[str, str]:
         import diffusers
 
-        found = {
+        identity = {
             "kind": "diffusers",
             "model": self._checkpoint.name,
             "revision": self._checkpoint.version,
@@ -145,14 +144,14 @@ class DiffusersGenerator:
             **self._loading.placement.identity(),
         }
         if self._loading.lora is not None:
-            found |= self._loading.lora.identity()
+            identity |= self._loading.lora.identity()
         if self._loading.compile:
-            found["compile"] = "true"
+            identity["compile"] = "true"
         if self._batch > 1:  # what became of it is in the record of each image
-            found |= {"batch": str(self._batch), "batch_bound": f"{self._bound:.4g}"}
+            identity |= {"batch": str(self._batch), "batch_bound": f"{self._bound:.4g}"}
         if self._given_fps:
-            found["fps"] = self._given_fps
-        return {**found, **{name: str(value) for name, value in self._call.items()}}
+            identity["fps"] = self._given_fps
+        return {**identity, **{name: str(value) for name, value in self._call.items()}}
 
     def check(self, cases: Sequence[Case]) -> None:
         """Raises UsageError for edits where the pipeline only draws."""
@@ -164,13 +163,15 @@ class DiffusersGenerator:
             )
 
     def generate(self, request: ImageRequest) -> Image.Image | Clip:
-        """Raises GeneratorError, refused where the pipeline's safety checker hid the image;
-        LoadError where there can be no image at all, UsageError for a clip without PyAV.
+        """Draws one image or clip.
+
+        Raises GeneratorError, refused if the pipeline's safety checker hid the image; LoadError if
+        the pipeline can't be loaded, UsageError for a clip without PyAV.
         """
-        (made,) = self._draw([request])
-        if isinstance(made, GeneratorError):
-            raise made
-        return made
+        (result,) = self._draw([request])
+        if isinstance(result, GeneratorError):
+            raise result
+        return result
 
     @property
     def batch_size(self) -> int:
@@ -180,10 +181,10 @@ class DiffusersGenerator:
     def generate_batch(
         self, requests: Sequence[ImageRequest]
     ) -> list[Image.Image | Clip | Path | GeneratorError]:
-        """The images of some requests, in their order, each with its own generator.
+        """Returns the images of some requests, in their order, each from its own seed.
 
-        Drawn in one call only where measured images of a batch are the single ones; a call that
-        fails as a whole is made again one by one. Raises LoadError.
+        Draws them in one call only if images of a batch were measured to equal single ones; a call
+        that fails as a whole is repeated one by one. Raises LoadError.
         """
         sizes = {None if r.source is None else r.source.size for r in requests}
         if len(sizes) == 1 and 1 < len(requests) <= self._measured(*sizes).size:
@@ -198,37 +199,38 @@ class DiffusersGenerator:
             return error
 
     def _draw(self, requests: Sequence[ImageRequest]) -> list[Image.Image | Clip | GeneratorError]:
-        """Raises GeneratorError where the call fails as a whole."""
+        """Draws all requests in one call. Raises GeneratorError if it fails as a whole."""
         values, hidden = self._values(requests)
-        found: list[Image.Image | Clip | GeneratorError] = []
+        results: list[Image.Image | Clip | GeneratorError] = []
         for value, is_hidden in zip(values, hidden, strict=True):
             try:
                 if is_hidden:
                     message = "the pipeline's safety checker hid the image"
                     raise GeneratorError(message, "refused", code="declined")
-                made = self._made(value)
+                image = self._made(value)
                 if self._batch > 1:
-                    known = self._batches.get(requests[0].source is not None)
-                    note = known.note if known else ""
+                    measured = self._batches.get(requests[0].source is not None)
+                    note = measured.note if measured else ""
                     about = {"batch": len(requests), **({"note": note} if note else {})}
-                    made.info[REPORT] = json.dumps(about, sort_keys=True)
-                found.append(made)
+                    image.info[REPORT] = json.dumps(about, sort_keys=True)
+                results.append(image)
             except GeneratorError as error:
-                found.append(error)
-        return found
+                results.append(error)
+        return results
 
     def _made(self, values: Values) -> Image.Image | Clip:
-        """An image of (height, width, 3), or a clip of (frames, height, width, 3), in [0, 1].
+        """Returns an image of (height, width, 3), or a clip of (frames, height, width, 3), in [0,
+        1].
 
-        Raises GeneratorError for numbers that are none.
+        Raises GeneratorError for NaN.
         """
         if values.ndim == 3:
             return _image(values)
         return encode_mp4([_image(frame) for frame in values], self._fps)
 
     def _values(self, requests: Sequence[ImageRequest]) -> tuple[Values, Sequence[bool]]:
-        """Images, shape (n, height, width, 3), in [0, 1], of clips (n, frames, height, width, 3);
-        and which were hidden."""
+        """Returns images, shape (n, height, width, 3), in [0, 1], or clips (n, frames, height,
+        width, 3); and which of them are hidden."""
         import torch
 
         pipeline = self.pipeline
@@ -240,8 +242,8 @@ class DiffusersGenerator:
             if self._drawing.blocks is not None:
                 values, hidden = pipeline(**call, output_type="np", output="images"), None
             else:
-                made = pipeline(**call, output_type="np")
-                values, hidden = _images(made), getattr(made, "nsfw_content_detected", None)
+                output = pipeline(**call, output_type="np")
+                values, hidden = _images(output), getattr(output, "nsfw_content_detected", None)
         except Exception as error:  # a pipeline's own code may raise anything
             raise GeneratorError(
                 f"{type(error).__name__}: {error}", code="generator-failed"
@@ -253,7 +255,7 @@ class DiffusersGenerator:
         return values, hidden or [False] * len(requests)
 
     def _arguments(self, requests: Sequence[ImageRequest]) -> dict[str, Any]:
-        """What is called besides generators; of several requests, lists in their order."""
+        """Returns the arguments of the call but its generators; lists for several requests."""
         count = len(requests)
         call: dict[str, Any] = dict(self._call)
         call["prompt"] = [r.prompt for r in requests] if count > 1 else requests[0].prompt
@@ -280,7 +282,8 @@ class DiffusersGenerator:
         return self._loading.load(self._checkpoint, self._drawing)
 
     def _measured(self, source: tuple[int, int] | None) -> MeasuredBatch:
-        """Whether images of a batch are the single ones, from one batch and two of its images.
+        """Measures whether images of a batch equal single ones, from one batch and two of its
+        images.
 
         source: width and height of the images to edit, None without; each kind is measured once.
         """
@@ -329,7 +332,7 @@ def _lora(options: DiffusersOptions) -> LoraFile | None:
 
 
 def _parse(option: str, text: str, types: set[type]) -> Scalar:
-    """The value of an option, as the first of bool, int, float and str that it can be."""
+    """Parses an option as the first of bool, int, float and str that it can be."""
     if bool in types and text in ("true", "false"):
         return text == "true"
     for number in (int, float):
@@ -338,22 +341,22 @@ def _parse(option: str, text: str, types: set[type]) -> Scalar:
                 return number(text)
     if str in types:
         return text
-    names = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
-    problem = f"diffusers: {option} must be {names}, not {text!r}"
+    forms = " or ".join(sorted("true or false" if t is bool else t.__name__ for t in types))
+    problem = f"diffusers: {option} must be {forms}, not {text!r}"
     raise UsageError(problem, code="bad-option")
 
 
-def _images(made: Any) -> Values:
-    """What a pipeline returns, shape (n, height, width, 3), in [0, 1]; of videos of several frames
-    (n, frames, height, width, 3)."""
-    if hasattr(made, "images"):
-        return made.images  # type: ignore[no-any-return]
-    frames = np.asarray(made.frames)
+def _images(output: Any) -> Values:
+    """Returns the images of a pipeline's output, shape (n, height, width, 3), in [0, 1]; of videos
+    of several frames (n, frames, height, width, 3)."""
+    if hasattr(output, "images"):
+        return output.images  # type: ignore[no-any-return]
+    frames = np.asarray(output.frames)
     return frames[:, 0] if frames.shape[1] == 1 else frames
 
 
 def _image(values: Values) -> Image.Image:
-    """(height, width, 3) in [0, 1] as an image. Raises GeneratorError for numbers that are none."""
+    """Converts (height, width, 3) in [0, 1] to an image. Raises GeneratorError for NaN."""
     if not np.isfinite(values).all():
         raise GeneratorError(
             "the image contains NaN: try other steps, or another dtype", code="bad-answer"

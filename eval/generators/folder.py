@@ -1,9 +1,10 @@
-"""`folder`: images and clips that somebody made already, by name, manifest or a known layout.
+"""`folder`: existing images and clips, by name, manifest or a known layout.
 
 ``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE|layout=geneval][&name=WHOSE]``. That
 template is the default; its fields are `row`, `variant`, `seed`, `number` (which of the row's
 seeds, from 0) and `id` (all of the default). A name without an ending is tried with .png, .jpg,
-.jpeg and .webp, then with .mp4, .webm and .gif. For layouts of other benchmarks see `layouts`.
+.jpeg and .webp, then with .mp4, .webm and .gif. For layouts of other benchmarks see
+`image_folders`.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ class FolderOptions(Options):
     name: str = ""
     """Name of the model that made the images; by default that of the folder."""
     prompts: Path | None = None
-    """Of a layout: list of the prompts by id, or folder of text files."""
+    """With a layout: list of the prompts by id, or folder of text files."""
     grid: Annotated[int, Field(ge=1, le=2)] | None = None
-    """Of a layout: images on a side of each file."""
+    """With a layout: images on a side of each file."""
     model: str = ""
-    """Of a layout: whose images, where folders of several models stand side by side."""
+    """With a layout: model whose images are read, of several models side by side."""
     revision: str | None = None
-    """Of the layout `imagedataset`: branch, tag or commit of the Hub."""
+    """With the layout `imagedataset`: branch, tag or commit of the Hub."""
 
 
 class ImageFolder:
@@ -68,7 +69,7 @@ class ImageFolder:
     ) -> None:
         """template: file name with the fields of `FIELDS`; manifest: case id -> file, instead.
 
-        Raises UsageError for a folder that isn't there or a template with unknown fields.
+        Raises UsageError for a missing folder or a template with unknown fields.
         """
         if not root.is_dir():
             raise UsageError(f"folder: {root} is not a folder", code="no-such-file")
@@ -102,11 +103,11 @@ class ImageFolder:
         return cls(Path(spec.argument), options.template, files, options.name)
 
     def identity(self) -> dict[str, str]:
-        """Kind and name: `?name=` says whose images they are."""
+        """Kind, and name of the model that made the images."""
         return {"kind": "folder", "name": self.name}
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError where two cases get one file, or the manifest has unknown cases.
+        """Raises UsageError if two cases share a file, or the manifest has unknown cases.
 
         Warns of cases without a file: they are `missing`.
         """
@@ -122,11 +123,11 @@ class ImageFolder:
             file = self.file_of(case)
             if file is None or not self._exists(file):
                 without.append(case)
-            if file is not None and (other := first.setdefault(str(file), case)) is not case:
+            if file is not None and (first_case := first.setdefault(str(file), case)) is not case:
                 raise UsageError(
-                    f"one image can't be of two cases: {file} would be of {other.id} "
-                    f"({other.prompt!r}) and of {case.id} ({case.prompt!r}); name them apart, e.g. "
-                    f"template={TEMPLATE}",
+                    f"one image can't serve two cases: {file} would be of {first_case.id} "
+                    f"({first_case.prompt!r}) and of {case.id} ({case.prompt!r}); name them apart, "
+                    f"e.g. template={TEMPLATE}",
                     code="ambiguous-file",
                 )
         if without:
@@ -140,13 +141,14 @@ class ImageFolder:
             )
 
     def file_of(self, case: Case) -> str | FoundImage | None:
-        """The file name of a case, in the folder; None where there is none."""
+        """File name of a case in the folder; None if the manifest lacks it."""
         if self.manifest is not None:
             return self.manifest.get(case.id)
         return self.template.format(**{name: getattr(case, name) for name in FIELDS})
 
     def generate(self, request: ImageRequest) -> Path | Image:
-        """The file. Raises FileNotFoundError where there is none, ValueError for one outside."""
+        """Returns the file. Raises FileNotFoundError if it is missing, ValueError if it is outside
+        the folder."""
         if request.case is None:
             raise UsageError("folder: holds images and can't make any", code="cannot-generate")
         name = self.file_of(request.case)
@@ -155,16 +157,16 @@ class ImageFolder:
         return self._find(str(name))
 
     def _names(self, name: str) -> list[str]:
-        whole = self.manifest is not None or Path(name).suffix.lower() in NAMED
-        return [name] if whole else [name + ending for ending in NAMED]
+        is_complete = self.manifest is not None or Path(name).suffix.lower() in NAMED
+        return [name] if is_complete else [name + ending for ending in NAMED]
 
     def _exists(self, file: str | FoundImage) -> bool:
         name = file.file if isinstance(file, FoundImage) else file
         return any((self.root / candidate).is_file() for candidate in self._names(name))
 
     def _find(self, name: str) -> Path:
-        names = self._names(name)
-        for candidate in names:
+        candidates = self._names(name)
+        for candidate in candidates:
             path = self.root / candidate
             try:
                 resolved = path.resolve(strict=True)
@@ -178,14 +180,14 @@ class ImageFolder:
             if not resolved.is_file():
                 raise ValueError(f"{candidate} is not a file")
             return path
-        raise FileNotFoundError(f"{self.root} has no {names[0]}")
+        raise FileNotFoundError(f"{self.root} has no {candidates[0]}")
 
 
 class LaidOutFolder(ImageFolder):
     """A folder as another benchmark lays it out; cases find their images by prompt."""
 
     def __init__(self, source: LayoutSource, layout: str, name: str = "", commit: str = "") -> None:
-        """Raises UsageError for a folder that isn't there, and as `read_layout`."""
+        """Raises UsageError for a missing folder, and as `read_layout`."""
         super().__init__(source.root, name=name)
         self._layout = layout
         self._commit = commit
@@ -207,11 +209,11 @@ class LaidOutFolder(ImageFolder):
         return cls(source, options.layout, name=name, commit=commit)
 
     def identity(self) -> dict[str, str]:
-        found = {**super().identity(), "layout": self._layout}
-        return {**found, "revision": self._commit} if self._commit else found
+        identity = {**super().identity(), "layout": self._layout}
+        return {**identity, "revision": self._commit} if self._commit else identity
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError where no case's prompt is in the folder, and as for every folder."""
+        """Raises UsageError if no case's prompt is in the folder, and as for every folder."""
         if cases and not any(case.prompt.strip() in self._images for case in cases):
             there = next(iter(self._images))
             raise UsageError(
@@ -222,28 +224,28 @@ class LaidOutFolder(ImageFolder):
         super().check(cases)
 
     def file_of(self, case: Case) -> FoundImage | None:
-        """By prompt, and by seed where the layout knows it, else by the seed's number."""
+        """Finds the image by prompt, and by seed if the layout records it, else by seed number."""
         images = self._images.get(case.prompt.strip(), [])
         if any(image.seed is not None for image in images):
             return next((image for image in images if image.seed == case.seed), None)
         return images[case.number] if case.number < len(images) else None
 
     def generate(self, request: ImageRequest) -> Path | Image:
-        """The file, or the image of a grid or a parquet file.
+        """Returns the file, or the image from a grid or a parquet file.
 
-        Raises FileNotFoundError where there is none, ValueError for one outside, or that can't be
-        cut.
+        Raises FileNotFoundError if there is none, ValueError for a file outside the folder and a
+        grid that can't be cut.
         """
         if request.case is None:
             raise UsageError("folder: holds images and can't make any", code="cannot-generate")
-        found = self.file_of(request.case)
-        if found is None:
+        location = self.file_of(request.case)
+        if location is None:
             number = f"image {request.case.number + 1}"
             raise FileNotFoundError(f"{self.root} has no {number} of {request.case.prompt!r}")
-        path = self._find(found.file)
-        if found.row is not None:
-            return self._from_table(path, found.row)
-        return path if found.cell is None else cut_cell(open_image(path), *found.cell)
+        path = self._find(location.file)
+        if location.row is not None:
+            return self._from_table(path, location.row)
+        return path if location.cell is None else cut_cell(open_image(path), *location.cell)
 
     def _names(self, name: str) -> list[str]:
         is_whole = Path(name).suffix.lower() in (*ENDINGS, ".parquet")
@@ -267,13 +269,14 @@ class LaidOutFolder(ImageFolder):
 
 
 def cut_cell(image: Image, cell: int, side: int) -> Image:
-    """One cell of a square grid, by rows from 0. Raises ValueError for sides that don't divide."""
+    """Cuts one cell of a square grid, by rows from 0. Raises ValueError for sides that don't
+    divide."""
     width, height = image.size
     if width % side or height % side:
-        raise ValueError(f"the image is {width} x {height} and no grid of {side} x {side}")
+        raise ValueError(f"the image is {width} x {height}, not a grid of {side} x {side}")
     wide, high = width // side, height // side
-    left, top = cell % side * wide, cell // side * high
-    return image.crop((left, top, left + wide, top + high))
+    x, y = cell % side * wide, cell // side * high
+    return image.crop((x, y, x + wide, y + high))
 
 
 def _downloaded(repo: str, revision: str | None) -> tuple[Path, str]:
@@ -282,25 +285,25 @@ def _downloaded(repo: str, revision: str | None) -> tuple[Path, str]:
     try:
         path = huggingface_hub.snapshot_download(repo, repo_type="dataset", revision=revision)
     except (OSError, ValueError) as error:
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        message = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UsageError(
-            f"folder: {repo} is neither a folder nor readable on the Hub: {said}",
+            f"folder: {repo} is neither a folder nor readable on the Hub: {message}",
             code="no-such-file",
         ) from None
     return Path(path), Path(path).name
 
 
 def read_manifest(path: Path) -> dict[str, str]:
-    """Case id -> file, from a CSV, JSON or JSONL with the columns `case` and `file`.
+    """Reads case id -> file from a CSV, JSON or JSONL with the columns `case` and `file`.
 
     Raises DataError naming file and line for a missing column or a case that occurs twice.
     """
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for number, row in read_rows(path):
         case, file = row.get("case"), row.get("file")
         if not isinstance(case, str) or not isinstance(file, str) or not case or not file:
             raise DataError(f"{path}:{number}: needs `case` and `file`", code="missing-field")
-        if case in found:
+        if case in files:
             raise DataError(f"{path}:{number}: {case} occurs twice", code="duplicate-id")
-        found[case] = file
-    return found
+        files[case] = file
+    return files

@@ -54,7 +54,7 @@ class InferenceOptions(ServedOptions):
     height: int | None = None
     """Pixels."""
     negative_prompt: str | None = None
-    """What the image should not show."""
+    """Description of what the image should not show."""
     num_inference_steps: int | None = None
     """Denoising steps."""
     scheduler: str | None = None
@@ -76,10 +76,10 @@ class HostedModel(PaidByImage):
         """
         self._provider, _, self._model = model.partition("/")
         if self._provider not in DRAWING or self._model.count("/") != 1:
-            known = ", ".join(DRAWING)
+            providers = ", ".join(DRAWING)
             raise UsageError(
                 f"inference: {model!r} names no model at a known provider",
-                f"write inference:{self.argument}, of {known}",
+                f"write inference:{self.argument}, of {providers}",
                 code="unknown-name",
             )
         self._call = call
@@ -116,35 +116,38 @@ class HostedModel(PaidByImage):
         }
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError for edits at a provider that makes none."""
+        """Raises UsageError for edits at a provider that only draws."""
         if self._provider not in EDITING and any(case.source for case in cases):
-            known = ", ".join(EDITING)
+            providers = ", ".join(EDITING)
             raise UsageError(
-                f"inference: {self._provider} edits no images: choose from {known}",
+                f"inference: {self._provider} edits no images: choose from {providers}",
                 code="cannot-edit",
             )
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image.Image:
-        """The image, with the lost attempts as JSON in ``info[REPORT]``.
+        """Returns the image, with the lost attempts as JSON in ``info[REPORT]``.
 
-        Raises GeneratorError, refused where a filter declined; BackendError where provider, model
-        or token can't be used; and what `permit` raises, asked before an attempt after one that may
-        have been billed.
+        Raises GeneratorError, refused if a filter declined; BackendError if provider, model or
+        token can't be used; and the error of `permit`, which is called before an attempt after one
+        that may have been billed.
         """
         if request.references:
             raise GeneratorError(
                 "inference takes one source, and this edit has several", code="several-sources"
             )
-        made, lost = self._retry.run(lambda: self._asked(request), permit)
-        if isinstance(made, GeneratorError):
-            made.lost_attempts = lost
-            raise made
+        result, lost = self._retry.run(lambda: self._asked(request), permit)
+        if isinstance(result, GeneratorError):
+            result.lost_attempts = lost
+            raise result
         if lost:
-            made.info[REPORT] = json.dumps({"lost_attempts": lost})
-        return made
+            result.info[REPORT] = json.dumps({"lost_attempts": lost})
+        return result
 
     def _asked(self, request: ImageRequest) -> Image.Image | GeneratorError:
-        """The image, or the error that ends this request. Raises TransientError, BackendError."""
+        """Returns the image, or the error that ends this request.
+
+        Raises TransientError, BackendError.
+        """
         import httpx2
         from huggingface_hub.errors import HfHubHTTPError, InferenceTimeoutError
 
@@ -162,8 +165,8 @@ class HostedModel(PaidByImage):
         except (InferenceTimeoutError, httpx2.TransportError, TimeoutError) as error:
             raise TransientError(f"no answer: {self._hidden(error)}", billed=True) from None
         except (LookupError, TypeError, AttributeError, OSError, SyntaxError) as error:
-            said = f"{type(error).__name__}: {self._hidden(error)}"
-            return GeneratorError(f"the answer holds no image ({said})", code="bad-answer")
+            reason = f"{type(error).__name__}: {self._hidden(error)}"
+            return GeneratorError(f"the answer holds no image ({reason})", code="bad-answer")
         except ValueError as error:
             if "support" in str(error) or "mapping" in str(error):  # of provider, model and task
                 raise BackendError(self._hidden(error), code="server-error") from None
@@ -180,13 +183,13 @@ class HostedModel(PaidByImage):
             if {"width", "height"} <= size.keys():
                 call["target_size"] = {name: size[name] for name in ("width", "height")}
             source = plain_png(request.source)
-            made = self._client.image_to_image(source, request.prompt, model=self._model, **call)
+            image = self._client.image_to_image(source, request.prompt, model=self._model, **call)
         else:
             named = {name: call.pop(name) for name in (*KNOWN, SEED) if name in call}
-            made = self._client.text_to_image(
+            image = self._client.text_to_image(
                 request.prompt, model=self._model, extra_body=call, **named
             )
-        return made  # type: ignore[no-any-return]
+        return image  # type: ignore[no-any-return]
 
     def _rejected(self, response: httpx2.Response) -> GeneratorError:
         status, text = response.status_code, hide(response.text, self._token)
@@ -200,13 +203,13 @@ class HostedModel(PaidByImage):
         )
 
     def _hidden(self, error: Exception) -> str:
-        shown: str = hide(str(error), self._token)[:SHOWN]
-        return shown
+        text: str = hide(str(error), self._token)[:SHOWN]
+        return text
 
 
 @contextmanager
 def _fetching_safely() -> Iterator[None]:
-    """Meanwhile, and in this thread, huggingface_hub's client opens no address of a stranger."""
+    """Keeps huggingface_hub's client in this thread from opening a stranger's address."""
     from huggingface_hub.utils._http import get_session
 
     _guard(get_session())
@@ -232,8 +235,8 @@ def _guard(session: Any) -> None:
 
     @wraps(send)
     def guarded(request: httpx2.Request, **options: Any) -> httpx2.Response:
-        own = str(request.url).startswith(f"{constants.ENDPOINT}/api/")
-        if not _ASKING.get() or own:
+        is_api_call = str(request.url).startswith(f"{constants.ENDPOINT}/api/")
+        if not _ASKING.get() or is_api_call:
             return send(request, **options)  # type: ignore[no-any-return]
         if request.method == "POST" or "authorization" in request.headers:
             return send(request, **{**options, "follow_redirects": False})  # type: ignore[no-any-return]

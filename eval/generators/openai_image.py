@@ -30,39 +30,39 @@ class ImageApiOptions(ServedOptions):
     """Options of `openai-image`: fields of the request by their own names."""
 
     background: str | None = None
-    """Of OpenAI: `transparent`, `opaque` or `auto`."""
+    """OpenAI: `transparent`, `opaque` or `auto`."""
     input_fidelity: str | None = None
-    """Of OpenAI, for edits: `high` or `low`."""
+    """OpenAI, for edits: `high` or `low`."""
     moderation: str | None = None
-    """Of OpenAI: `low` or `auto`."""
+    """OpenAI: `low` or `auto`."""
     output_format: str | None = None
-    """Of OpenAI: `png`, `jpeg` or `webp`."""
+    """OpenAI: `png`, `jpeg` or `webp`."""
     quality: str | None = None
-    """Of OpenAI, such as `high`."""
+    """OpenAI, such as `high`."""
     response_format: str | None = None
     """`b64_json` for servers that would answer with an address."""
     size: str | None = None
     """Width and height in pixels, such as `1024x1024`."""
     style: str | None = None
-    """Of OpenAI's older models: `vivid` or `natural`."""
+    """OpenAI's older models: `vivid` or `natural`."""
     output_compression: int | None = None
-    """Of OpenAI, percent: how far a JPEG or WebP is compressed."""
+    """OpenAI: compression of a JPEG or WebP, percent."""
     guidance_scale: float | None = None
-    """Of vLLM-Omni and SGLang."""
+    """vLLM-Omni and SGLang."""
     height: int | None = None
-    """Of vLLM-Omni and SGLang, pixels."""
+    """vLLM-Omni and SGLang, pixels."""
     max_sequence_length: int | None = None
-    """Of vLLM-Omni and SGLang: tokens of the prompt that are read."""
+    """vLLM-Omni and SGLang: tokens of the prompt that are read."""
     negative_prompt: str | None = None
-    """Of vLLM-Omni and SGLang."""
+    """vLLM-Omni and SGLang."""
     num_inference_steps: int | None = None
-    """Of vLLM-Omni and SGLang: denoising steps."""
+    """vLLM-Omni and SGLang: denoising steps."""
     strength: float | None = None
-    """Of vLLM-Omni and SGLang, for edits: how far the source is changed."""
+    """vLLM-Omni and SGLang, for edits: degree to which the source is changed."""
     true_cfg_scale: float | None = None
-    """Of vLLM-Omni and SGLang."""
+    """vLLM-Omni and SGLang."""
     width: int | None = None
-    """Of vLLM-Omni and SGLang, pixels."""
+    """vLLM-Omni and SGLang, pixels."""
 
 
 class OpenAIImages(PaidByImage):
@@ -83,17 +83,17 @@ class OpenAIImages(PaidByImage):
         return self._served.identity()
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image:
-        """The image, with what the API said of it as JSON in ``info[REPORT]``.
+        """Returns the image, with the API's report as JSON in ``info[REPORT]``.
 
-        Raises GeneratorError, refused where a filter declined; BackendError where the server can't
-        be used: then no further image can be had, and the same command goes on later; and what
-        `permit` raises, asked before an attempt after one that may have been billed.
+        Raises GeneratorError, refused if a filter declined; BackendError if the server can't be
+        used, which ends the run until the same command is repeated; and the error of `permit`,
+        which is called before an attempt after one that may have been billed.
         """
         answer, lost = self._served.wire.ask(lambda: self._send(request), dict, permit)
         if isinstance(answer, Completion):
             raise self._served.failure(answer, lost)
-        made, image = _read(answer)
-        report = {"usage": answer.get("usage"), "revised_prompt": made.get("revised_prompt")}
+        entry, image = _read(answer)
+        report = {"usage": answer.get("usage"), "revised_prompt": entry.get("revised_prompt")}
         report["lost_attempts"] = lost
         image.info[REPORT] = json.dumps({k: v for k, v in report.items() if v}, sort_keys=True)
         return image
@@ -112,16 +112,16 @@ class OpenAIImages(PaidByImage):
             return images.generate(**body, extra_body=call)
         # A form has no objects.
         form = {n: json.dumps(v) if isinstance(v, dict | list) else v for n, v in call.items()}
-        shown = (request.source, *request.references)
-        files = [(f"source{n or ''}.png", plain_png(s), "image/png") for n, s in enumerate(shown)]
+        sources = (request.source, *request.references)
+        files = [(f"source{n or ''}.png", plain_png(s), "image/png") for n, s in enumerate(sources)]
         return images.edit(image=files if len(files) > 1 else files[0], **body, extra_body=form)
 
 
 def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
-    """The first image's entry and the image. Raises GeneratorError where there is none."""
+    """Returns the first image's entry and the image. Raises GeneratorError without an image."""
     try:
-        made: Mapping[str, Any] = answer["data"][0]
-        encoded = made.get("b64_json")
+        entry: Mapping[str, Any] = answer["data"][0]
+        encoded = entry.get("b64_json")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise GeneratorError("the answer holds no image", code="bad-answer") from None
     if not encoded:
@@ -129,4 +129,4 @@ def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
         raise GeneratorError(
             "the answer holds an address only: add response_format=b64_json", code="bad-answer"
         )
-    return made, decode_image(encoded)
+    return entry, decode_image(encoded)

@@ -53,15 +53,15 @@ class VideoApiOptions(ServedOptions):
     num_inference_steps: int | None = None
     """Denoising steps."""
     guidance_scale: float | None = None
-    """Of the first denoiser, where a model has two."""
+    """Guidance of the first denoiser, if a model has two."""
     guidance_scale_2: float | None = None
-    """Of the second denoiser."""
+    """Guidance of the second denoiser."""
     boundary_ratio: float | None = None
-    """Where the second denoiser takes over."""
+    """Share of the steps after which the second denoiser takes over."""
     flow_shift: float | None = None
-    """Of the scheduler."""
+    """Shift of the scheduler."""
     negative_prompt: str | None = None
-    """What the clip should not show."""
+    """Description of what the clip should not show."""
 
 
 class OpenAIVideos(PaidByImage):
@@ -143,9 +143,9 @@ class OpenAIVideos(PaidByImage):
                 f"the clip is not there after {self._patience:g} s", code="timed-out"
             )
         error = job.get("error")
-        told = error if isinstance(error, Mapping) else {}
-        why = told.get("message") or f"its status is {job.get('status')!r}"
-        refused = told.get("code") in DECLINED
+        details = error if isinstance(error, Mapping) else {}
+        why = details.get("message") or f"its status is {job.get('status')!r}"
+        refused = details.get("code") in DECLINED
         raise GeneratorError(
             f"the server made no clip: {why}",
             "refused" if refused else "error",
@@ -162,7 +162,7 @@ class OpenAIVideos(PaidByImage):
             ) from None
 
     def _fetched(self, path: str) -> bytes:
-        """What a GET is answered with. Raises BackendError."""
+        """Returns the body of the answer to a GET. Raises BackendError."""
         wire, options = self._served.wire, cast(Any, {"headers": RAW})
         answer: Any = wire.repeat(lambda: wire.client.get(path, cast_to=object, options=options))
         content: bytes = answer.http_response.content

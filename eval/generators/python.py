@@ -33,14 +33,14 @@ class FunctionGenerator:
             )
         source = (request.source,) if self._edits else ()
         try:
-            made = self._function(request.prompt, request.seed, *source)
+            result = self._function(request.prompt, request.seed, *source)
         except (GeneratorError, FileNotFoundError):
             raise
         except Exception as error:  # the user's own code may raise anything
             raise GeneratorError(
                 f"{type(error).__name__}: {error}", code="generator-failed"
             ) from error
-        return _image_or_path(made)
+        return _image_or_path(result)
 
 
 class MappingGenerator:
@@ -70,18 +70,18 @@ class MappingGenerator:
         return _image_or_path(self._images[case.id])
 
 
-def _image_or_path(made: Any) -> Image.Image | Path:
-    if isinstance(made, str):
-        return Path(made)
-    if isinstance(made, (Image.Image, Path)):
-        return made
+def _image_or_path(value: Any) -> Image.Image | Path:
+    if isinstance(value, str):
+        return Path(value)
+    if isinstance(value, (Image.Image, Path)):
+        return value
     raise GeneratorError(
-        f"a {type(made).__name__} is neither a PIL image nor a path", code="wrong-type"
+        f"a {type(value).__name__} is neither a PIL image nor a path", code="wrong-type"
     )
 
 
 def _takes_source(function: Callable[..., Any]) -> bool:
-    """Whether a function takes three positional arguments; no where it doesn't tell."""
+    """Whether a function takes three positional arguments; false if its signature is hidden."""
     try:
         inspect.signature(function).bind("prompt", 0, None)
     except (TypeError, ValueError):

@@ -130,7 +130,7 @@ class RenderGenerator(Options):
         return _grained(image, GRAIN * self.guidance, _rng(request)) if self.guidance else image
 
     def scenes(self, request: ImageRequest) -> list[Scene]:
-        """What each frame of the clip of a request shows; raises as `scene`."""
+        """Scene of each frame of a request's clip; raises as `scene`."""
         count, scene = int(self.video), self.scene(request)
         if request.source is not None:
             return [Scene.of(request.source), *[scene] * (count - 1)][:count]
@@ -138,22 +138,24 @@ class RenderGenerator(Options):
         return animate(scene, count, self.swaps_at if draw < self.swaps else 1.0)
 
     def generate_switched(
-        self, request: ImageRequest, other: str, at: tuple[int, ...]
+        self, request: ImageRequest, second_prompt: str, at: tuple[int, ...]
     ) -> Image | Clip:
-        """The image with another prompt from step `at[0]` on, the request's from `at[1]` on, ...
+        """Draws with the second prompt from step `at[0]` on, the request's from `at[1]` on, ...
 
-        Whose turn it is in step `decides - 1` gives the layout, whose turn it is last the content.
-        Prompts that name the same entities have the same content; one that names none leaves the
-        order to the entities' preferences. Raises as `scene`.
+        The prompt of step `decides - 1` gives the layout, the last prompt the content. Prompts that
+        name the same entities have the same content; a prompt that names none leaves the order to
+        the entities' preferences. Raises as `scene`.
         """
-        both = tuple(_in_english(prompt, request.fields) for prompt in (request.prompt, other))
-        first = both[sum(step < self.decides for step in at) % 2]
-        last = both[len(at) % 2]
+        prompts = tuple(
+            _in_english(prompt, request.fields) for prompt in (request.prompt, second_prompt)
+        )
+        first = prompts[sum(step < self.decides for step in at) % 2]
+        last = prompts[len(at) % 2]
         blind = not mentions(first)
-        kept = last if blind else first
+        content = last if blind else first
         unbiased = {"order_bias": 0.0, "rtl_bias": 0.0}
         drawer = self.model_copy(update=unbiased) if blind else self
-        return drawer.generate(replace(request, prompt=kept))
+        return drawer.generate(replace(request, prompt=content))
 
     def guided(self, strength: float) -> RenderGenerator:
         """This generator under stronger guidance, added to its own, at most 1."""
@@ -173,7 +175,7 @@ class RenderGenerator(Options):
         return self.model_copy(update={"order_bias": self.order_bias * (1 + scale * (factor - 1))})
 
     def scene(self, request: ImageRequest) -> Scene:
-        """What the image of a request shows, without its pixels.
+        """Scene of a request's image, without its pixels.
 
         Raises ValueError for a prompt without an entity of the atlas, an action that can't be
         drawn, and an edit of an image that the renderer did not make.
@@ -190,28 +192,28 @@ class RenderGenerator(Options):
         if not named:
             raise ValueError(f"no entity of the atlas in the prompt {prompt!r}")
         entities = [mention.entity for mention in named]
-        asked = layout(prompt, named)
-        order = self._order(entities, asked, rng)
+        wanted = layout(prompt, named)
+        order = self._order(entities, wanted, rng)
         poses = mentioned_poses(prompt, named)
-        axis = asked.axis
+        axis = wanted.axis
         faults = [name for name in FAULTS if rng.random() < getattr(self, name)]
         if "vertical" in faults and axis == "horizontal":
             axis = "vertical"
         background = rng.randrange(2**31)
         figures = [
             Figure(entities[i], *place, faces=rng.choice((-1, 1)), pose=poses[i])
-            for i, place in zip(order, _places(axis, len(order), rng, asked.steps), strict=True)
+            for i, place in zip(order, _places(axis, len(order), rng, wanted.steps), strict=True)
         ]
         figures.sort(key=lambda figure: figure.base if axis == "depth" else 0)  # far ones first
         for fault in faults:
             figures = _spoil(figures, fault, rng)
         return Scene(tuple(figures), background, tuple(faults))
 
-    def _order(self, entities: list[str], asked: Layout, rng: random.Random) -> list[int]:
+    def _order(self, entities: list[str], wanted: Layout, rng: random.Random) -> list[int]:
         """Indices of the entities from first to last on the axis."""
         obeys = rng.random() < self.grounding + (1 - self.grounding) * self.guidance
-        if asked.order is not None and obeys:
-            return list(asked.order)
+        if wanted.order is not None and obeys:
+            return list(wanted.order)
         bias, sd = self.order_bias, self.preference_sd
         # Gumbel noise on every logit: of any two neighbors in the prompt, the first-mentioned comes
         # first with probability sigmoid(order_bias + difference of preferences).
@@ -253,7 +255,7 @@ class RenderGenerator(Options):
 
 
 def _in_english(prompt: str, fields: Mapping[str, str]) -> str:
-    """What a row's prompt says in English, where the row tells; else the prompt."""
+    """Translation of a row's prompt into English, if the row has one; else the prompt."""
     for name in ("prompt", "swapped_prompt"):
         if prompt == fields.get(name):
             return fields.get(f"english_{name}", prompt)
@@ -316,20 +318,20 @@ def _ranks(steps: Sequence[int]) -> list[int]:
 
 
 def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure]:
-    """The figures with one fault put in; `vertical` changed the axis before and nothing here."""
+    """Returns the figures with one fault; `vertical` changed the axis before, and nothing here."""
     chosen = rng.randrange(len(figures))
     figure = figures[chosen]
-    others = [name for name in entity_names() if name not in {f.entity for f in figures}]
+    absent = [name for name in entity_names() if name not in {f.entity for f in figures}]
     if fault == "missing":
         return figures[:chosen] + figures[chosen + 1 :]
     if fault == "extra":
-        return [*figures, replace(figure, entity=rng.choice(others), x=0.5, scale=0.6)]
+        return [*figures, replace(figure, entity=rng.choice(absent), x=0.5, scale=0.6)]
     if fault == "duplicate":
         return [*figures, replace(figure, x=0.5, scale=0.6 * figure.scale)]
     if fault == "overlap":
         return [replace(f, x=0.5 + 0.04 * (i - 0.5)) for i, f in enumerate(figures)]
     if fault == "wrong":
         human = clothes(figure.entity) is not None
-        alike = [name for name in others if (clothes(name) is not None) == human]
+        alike = [name for name in absent if (clothes(name) is not None) == human]
         figures[chosen] = replace(figure, entity=rng.choice(alike))
     return figures

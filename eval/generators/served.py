@@ -1,4 +1,4 @@
-"""What generators behind an API that OpenAI's SDK speaks share: options, seeds, what is served."""
+"""Shared code of generators behind an API of OpenAI's SDK: options, seeds, facts of the server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FACTS = (
     "dtype",
     "quantization",
 )
-"""What of a listing says which model it is; the rest changes with every start (`created`, ...)."""
+"""Fields of a listing that identify the model; others change with every start (`created`, ...)."""
 
 LONGEST = 100_000_000
 """Characters of an encoded image above which it is not decoded."""
@@ -50,7 +50,7 @@ LONGEST = 100_000_000
 class ServedOptions(ConnectionOptions, extra="allow"):
     """Options of a model behind an API; a subclass adds the fields that are sent."""
 
-    others: ClassVar[str] = f"{EXTRA}NAME"
+    undeclared: ClassVar[str] = f"{EXTRA}NAME"
     not_sent: ClassVar[frozenset[str]] = frozenset(("timeout", "attempts", SEED))
     """Options that are no field of a request."""
 
@@ -86,7 +86,7 @@ class ServedModel:
         self.sends_seed = seed == "send"
 
     def identity(self) -> dict[str, str]:
-        """Who answers, what is sent, and what the server says that it serves."""
+        """Model and server, fields that are sent, and the server's facts about the model."""
         call = {name: _shown(value) for name, value in self.call.items()}
         seed = "sent" if self.sends_seed else "not sent"
         return {**call, **self.wire.identity(), SEED: seed, **self._served}
@@ -101,15 +101,15 @@ class ServedModel:
 
     @cached_property
     def _served(self) -> dict[str, str]:
-        """Facts of the server's list of models; nothing of a vendor's, and where there is none."""
+        """Facts of the server's list of models; empty for a vendor's server or without a list."""
         if "server" not in self.wire.identity():
             return {}
         base = str(self.wire.client.base_url).rstrip("/")
         # SGLang tells about its one model beside `/v1`, where the list is OpenAI's.
         for address in dict.fromkeys((f"{base}/models", f"{base.removesuffix('/v1')}/models")):
             if facts := served_facts(self._listing(address), self.wire.endpoint.model):
-                shown = {name: hide(text, self.wire.key) for name, text in facts.items()}
-                return {OBSERVED + name: text for name, text in shown.items()}
+                public = {name: hide(text, self.wire.key) for name, text in facts.items()}
+                return {OBSERVED + name: text for name, text in public.items()}
         return {}
 
     def _listing(self, address: str) -> Any:
@@ -121,10 +121,10 @@ class ServedModel:
 
 
 def served_facts(listing: Any, model: str) -> dict[str, str]:
-    """What a list of models says of one model, whatever its order.
+    """Returns the facts about one model in a server's list of models, in any order.
 
-    Of OpenAI's list it is the entry of that name, and of a list of one the only one. SGLang gives
-    one object without a list.
+    In OpenAI's list it is the entry of that name, or the only entry. SGLang returns one object
+    without a list.
 
     >>> served_facts({"data": [{"id": "b"}, {"id": "a", "root": "X/A", "created": 7}]}, "a")
     {'root': 'X/A'}
@@ -134,17 +134,17 @@ def served_facts(listing: Any, model: str) -> dict[str, str]:
     entry = listing
     if isinstance(listing, Mapping) and "data" in listing:
         data = listing["data"] if isinstance(listing["data"], Sequence) else []
-        entries = [one for one in data if isinstance(one, Mapping)]
-        named = [one for one in entries if one.get("id") == model] or entries
+        entries = [item for item in data if isinstance(item, Mapping)]
+        named = [item for item in entries if item.get("id") == model] or entries
         entry = named[0] if len(named) == 1 or named is not entries else None
     if not isinstance(entry, Mapping):
         return {}
-    found = {name: entry[name] for name in FACTS if entry.get(name) not in (None, "")}
-    return {name: _shown(value) for name, value in found.items()}
+    facts = {name: entry[name] for name in FACTS if entry.get(name) not in (None, "")}
+    return {name: _shown(value) for name, value in facts.items()}
 
 
 def decode_image(encoded: Any) -> Image:
-    """The image of base64 text. Raises GeneratorError where it is none."""
+    """Decodes base64 text to an image. Raises GeneratorError for anything else."""
     try:
         if len(encoded) > LONGEST:
             raise GeneratorError(

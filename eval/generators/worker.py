@@ -72,18 +72,18 @@ class WorkerProgram:
                     self._answered = True
                     return _image(answer, output, process)
                 self._process = None
-                what = f"the worker {process.end(SETTLES)}{process.last_words()}"
+                problem = f"the worker {process.end(SETTLES)}{process.last_words()}"
                 if last:
                     raise (
-                        GeneratorError(what, code="program-failed")
+                        GeneratorError(problem, code="program-failed")
                         if self._answered
-                        else LoadError(what, code="program-failed")
+                        else LoadError(problem, code="program-failed")
                     )
         raise AssertionError("unreachable")
 
 
 class _Process:
-    """One process, with threads that read what it says: a full pipe would stop it."""
+    """One process, with threads that read its output: a full pipe would stop it."""
 
     def __init__(self, words: Sequence[str]) -> None:
         pipe = subprocess.PIPE
@@ -96,9 +96,9 @@ class _Process:
                 f"the worker can't be started: {error}", code="program-failed"
             ) from None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._said: deque[bytes] = deque(maxlen=200)
+        self._printed: deque[bytes] = deque(maxlen=200)
         self._threads = [
-            threading.Thread(target=read, args=(stream, self._answers, self._said), daemon=True)
+            threading.Thread(target=read, args=(stream, self._answers, self._printed), daemon=True)
             for read, stream in (
                 (_read_answers, self._process.stdout),
                 (_read_words, self._process.stderr),
@@ -110,9 +110,9 @@ class _Process:
         self._finalize = weakref.finalize(self, _kill, self._process)
 
     def ask(self, values: Mapping[str, Any], timeout: float) -> dict[str, Any] | None:
-        """The answer; None where the process is gone.
+        """Returns the answer; None if the process is gone.
 
-        Raises GeneratorError where it is late, or is that of another request.
+        Raises GeneratorError for a late answer, or one to another request.
         """
         assert self._process.stdin is not None
         line = json.dumps(values, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
@@ -135,11 +135,11 @@ class _Process:
         return answer
 
     def last_words(self) -> str:
-        """The end of what it printed."""
-        return without_secrets(b"".join(list(self._said)))
+        """Returns the end of its output."""
+        return without_secrets(b"".join(list(self._printed)))
 
     def end(self, seconds: float = 0) -> str:
-        """Kills it with all that it started, if it doesn't end by itself; says how it ended."""
+        """Kills it and its children unless it ends by itself; returns how it ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         status = self._process.poll()
@@ -152,7 +152,7 @@ class _Process:
         return killed or f"ended with status {status}"
 
 
-def _read_answers(stream: Any, answers: queue.Queue[Any], said: deque[bytes]) -> None:
+def _read_answers(stream: Any, answers: queue.Queue[Any], printed: deque[bytes]) -> None:
     with stream:
         for line in stream:
             try:
@@ -162,14 +162,14 @@ def _read_answers(stream: Any, answers: queue.Queue[Any], said: deque[bytes]) ->
             if isinstance(answer, dict) and any(name in answer for name in ANSWERS):
                 answers.put(answer)
             else:
-                said.append(line[-4 * SHOWN :])
+                printed.append(line[-4 * SHOWN :])
     answers.put(None)
 
 
-def _read_words(stream: Any, _: object, said: deque[bytes]) -> None:
+def _read_words(stream: Any, _: object, printed: deque[bytes]) -> None:
     with stream:
         while piece := stream.read1(4 * SHOWN):
-            said.append(piece)
+            printed.append(piece)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -183,8 +183,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image | Clip:
     for status in ("refused", "error"):
         if status in answer:
-            said = without_secrets(str(answer[status]).encode()) or ": without a reason"
-            raise GeneratorError(f"the worker says {status}{said}", status, code="program-failed")
+            reason = without_secrets(str(answer[status]).encode()) or ": without a reason"
+            raise GeneratorError(f"the worker says {status}{reason}", status, code="program-failed")
     path = answer["output"]
     if not isinstance(path, str):
         raise GeneratorError(
@@ -198,9 +198,9 @@ def _image(answer: Mapping[str, Any], output: Path, process: _Process) -> Image 
         ) from None
 
 
-def without_secrets(said: bytes) -> str:
-    """The end of what a program printed, without what the environment keeps secret."""
-    text = said.decode("utf-8", "replace")
+def without_secrets(printed: bytes) -> str:
+    """Returns the end of a program's output, without secrets of the environment."""
+    text = printed.decode("utf-8", "replace")
     for name, value in os.environ.items():
         if _SECRET.search(name) and len(value) >= 8:
             text = text.replace(value, f"[{name}]")

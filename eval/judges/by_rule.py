@@ -49,7 +49,7 @@ DETECTIONS = "detections"
 class RuleOptions(Options, extra="allow"):
     """The options of a rule; all others are the detector's."""
 
-    others: ClassVar[str] = "options of the detector"
+    undeclared: ClassVar[str] = "options of the detector"
 
     convention: Annotated[Convention, Field(alias="rule.convention")] = "paper"
     """Which one applies where the paper and its authors' program differ."""

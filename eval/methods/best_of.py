@@ -45,7 +45,7 @@ Grader = Callable[[ImageRequest, Image.Image], float]
 class BestOfOptions(Options, extra="allow"):
     """Options of `best-of`."""
 
-    others: ClassVar[str] = "options of the judge or scorer"
+    undeclared: ClassVar[str] = "options of the judge or scorer"
 
     by: Annotated[str, TextForm("the spec of a judge or scorer")]
     """What chooses the best image."""

@@ -85,7 +85,7 @@ def _place(name: str, prompt: str) -> int:
 class RephraseOptions(Options, extra="allow"):
     """Options of `rephrase`."""
 
-    others: ClassVar[str] = "options of the language model"
+    undeclared: ClassVar[str] = "options of the language model"
 
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the layouts."""

@@ -66,12 +66,12 @@ def tiif(source: LayoutSource) -> Listed:
 def t2icompbench(source: LayoutSource) -> Listed:
     """T2I-CompBench: ``PROMPT_000000.png``, in the folder or in its ``samples``."""
     folder = source.root / "samples"
-    found = []
+    numbered = []
     for path in (folder if folder.is_dir() else source.root).iterdir():
         prompt, _, number = path.stem.rpartition("_")
         if number.isdigit() and prompt and path.suffix.lower() in ENDINGS:
-            found.append((prompt, int(number), path.relative_to(source.root).as_posix()))
-    for prompt, _, file in sorted(found):
+            numbered.append((prompt, int(number), path.relative_to(source.root).as_posix()))
+    for prompt, _, file in sorted(numbered):
         yield prompt, FoundImage(file)
 
 
@@ -130,9 +130,9 @@ def imagedataset(source: LayoutSource) -> Listed:
     for path in tables:
         import pyarrow.parquet as pq
 
-        known = pq.read_schema(path).names
-        columns = [name for name in (*PROMPTS, "seed") if name in known]
-        if "image" not in known:
+        present = pq.read_schema(path).names
+        columns = [name for name in (*PROMPTS, "seed") if name in present]
+        if "image" not in present:
             raise DataError(f"{path}: has no column `image`", code="missing-column")
         for number, row in enumerate(pq.read_table(path, columns=columns).to_pylist()):
             prompt = _text(row, path, number + 1, PROMPTS)
@@ -160,30 +160,30 @@ LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
 
 
 def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
-    """Prompt -> its images, in the order of their seeds.
+    """Returns prompt -> its images, in the order of their seeds.
 
-    Raises UsageError for an unknown layout, one that needs to be told more, and a folder that has
-    nothing of it; DataError for a list that can't be read.
+    Raises UsageError for an unknown layout, a missing option, and a folder without images in the
+    layout; DataError for an unreadable list.
     """
     if name not in LAYOUTS:
         raise UsageError(
             f"folder: no layout {name!r}: choose from {', '.join(LAYOUTS)}", code="unknown-name"
         )
-    found: dict[str, list[FoundImage]] = {}
+    images: dict[str, list[FoundImage]] = {}
     for prompt, image in LAYOUTS[name](source):
-        found.setdefault(prompt.strip(), []).append(image)
-    if not found:
+        images.setdefault(prompt.strip(), []).append(image)
+    if not images:
         problem = f"folder: {source.root} holds no images in the layout {name}"
         raise UsageError(problem, code="nothing-to-do")
-    return found
+    return images
 
 
-def _text(row: Mapping[str, Any], path: Path, number: int, names: tuple[str, ...]) -> str:
-    for name in names:
+def _text(row: Mapping[str, Any], path: Path, number: int, columns: tuple[str, ...]) -> str:
+    for name in columns:
         value = row.get(name)
         if isinstance(value, str | int) and value != "":
             return str(value)
-    raise DataError(f"{path}:{number}: needs `{names[0]}`", code="missing-field")
+    raise DataError(f"{path}:{number}: needs `{columns[0]}`", code="missing-field")
 
 
 def _seed(row: Mapping[str, Any]) -> int | None:
@@ -192,10 +192,10 @@ def _seed(row: Mapping[str, Any]) -> int | None:
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    found = read_json(path)
-    if not isinstance(found, dict):
+    prompts = read_json(path)
+    if not isinstance(prompts, dict):
         raise DataError(f"{path}: is not a JSON object of prompts", code="wrong-type")
-    return found
+    return prompts
 
 
 def _texts(path: Path) -> Mapping[str, str]:

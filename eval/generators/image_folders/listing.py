@@ -1,4 +1,4 @@
-"""What a layout needs to be told, and where it says that the images are."""
+"""Inputs of a layout, and the places of images that it returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ....errors import UsageError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
-"""Of image files, in the order in which a name without one is tried."""
+"""Endings of image files, in the order in which they are tried."""
 
 
 @dataclass(frozen=True)
@@ -32,40 +32,41 @@ class FoundImage:
 
 @dataclass(frozen=True)
 class LayoutSource:
-    """What a layout needs to know besides the folder."""
+    """Folder to read by a layout, with the options of the layout."""
 
     root: Path
     """The folder."""
     prompts: Path | None = None
     """List of the prompts by id, or folder of text files."""
     grid: int | None = None
-    """Images on a side of each file; 1 where a file is one image."""
+    """Images on a side of each file; 1 if a file is one image."""
     model: str = ""
-    """Whose images, where folders of several models stand side by side."""
+    """Model whose images are read, of several models side by side."""
 
-    def listed(self, what: str, *patterns: str) -> Path:
-        """The list of prompts: as given, or the only such file in the folder."""
+    def listed(self, description: str, *patterns: str) -> Path:
+        """Path of the list of prompts: the option's, or the only such file in the folder."""
         if self.prompts is not None:
             return self.prompts
-        found = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]
-        if len(found) != 1:
-            many = f"has {len(found)} files that may be it" if found else "does not say it"
+        files = [path for pattern in patterns for path in sorted(self.root.glob(pattern))]
+        if len(files) != 1:
+            many = f"has {len(files)} files that may be it" if files else "does not say it"
             raise UsageError(
-                f"folder: name {what} with prompts=: {self.root} {many}", code="missing-option"
+                f"folder: name {description} with prompts=: {self.root} {many}",
+                code="missing-option",
             )
-        return found[0]
+        return files[0]
 
     def of_model(self, pattern: str) -> str:
-        """The one model whose folder matches ``pattern`` (with ``{}`` for its name)."""
+        """Name of the only model whose folder matches ``pattern`` (with ``{}`` for its name)."""
         depth = pattern.split("/").index("{}")
-        found = {
+        models = {
             path.relative_to(self.root).parts[depth]
             for path in self.root.glob(pattern.format(self.model or "*"))
         }
-        if len(found) != 1:
-            which = f"{', '.join(sorted(found))}: choose one with model=" if found else "no model"
+        if len(models) != 1:
+            which = f"{', '.join(sorted(models))}: choose one with model=" if models else "no model"
             raise UsageError(f"folder: {self.root} has images of {which}", code="different-rows")
-        return found.pop()
+        return models.pop()
 
 
 Listed = Iterator[tuple[str, FoundImage]]

@@ -45,7 +45,7 @@ class Pencil(Options, extra="allow"):
     """Is its own options, and takes others."""
 
     argument: ClassVar[str] = "[MODEL]"
-    others: ClassVar[str] = "options of the eraser"
+    undeclared: ClassVar[str] = "options of the eraser"
 
     hardness: int = 2
 
