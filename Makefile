@@ -7,7 +7,7 @@ release: .venv/ready   ## build the whole release into dist/counterprior and val
 	.venv/bin/counterprior validate dist/counterprior
 
 test: .venv/dev        ## run the tests and the README's examples
-	env -u PYTHONDONTWRITEBYTECODE .venv/bin/pytest -n auto --dist worksteal  # it starts many processes
+	.venv/bin/pytest -n auto --dist worksteal
 
 check: .venv/dev       ## format, lint and type-check
 	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy

@@ -40,6 +40,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Every worker and command that starts from here would compile the package and these tests again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 # Several processes share the cores: more threads in each would only wait for each other. Read when
 # NumPy and torch are imported.
 for library in ("OMP", "OPENBLAS", "MKL"):
