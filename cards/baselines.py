@@ -35,7 +35,7 @@ def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
     rows (`--limit`) is no baseline. Raises UsageError for a publication that has no version yet,
     since nobody could check its numbers, and for one without a complete run.
     """
-    found = []
+    baselines = []
     for folder in folders:
         publication = read_publication(folder)
         if not publication.changes:
@@ -49,7 +49,7 @@ def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
             raise UsageError(
                 f"{folder}: all its runs are of samples (--limit): run all rows", code="sampled-run"
             )
-        found += [
+        baselines += [
             Baseline(
                 config=run.suite,
                 rows_sha256=run.rows_sha256,
@@ -61,7 +61,7 @@ def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
             for run in complete
             for judge in run.judges
         ]
-    return found
+    return baselines
 
 
 def of_rows(baselines: Sequence[Baseline], digests: Mapping[str, str]) -> list[Baseline]:
@@ -70,16 +70,16 @@ def of_rows(baselines: Sequence[Baseline], digests: Mapping[str, str]) -> list[B
     Raises ReleaseError for a baseline that ran other rows of one of them, and where there are
     baselines but none of these configs.
     """
-    kept = [one for one in baselines if one.config in digests]
-    for one in kept:
-        if one.rows_sha256 != digests[one.config]:
+    matching = [baseline for baseline in baselines if baseline.config in digests]
+    for baseline in matching:
+        if baseline.rows_sha256 != digests[baseline.config]:
             raise ReleaseError(
-                f"{one.study}: {one.generator} ran other rows of {one.config} than this build has: "
-                f"run it again on this build",
+                f"{baseline.study}: {baseline.generator} ran other rows of {baseline.config} than "
+                f"this build has: run it again on this build",
                 code="different-rows",
             )
-    if baselines and not kept:
+    if baselines and not matching:
         raise ReleaseError(
             f"{baselines[0].study} has no run of a config of this build", code="nothing-to-do"
         )
-    return kept
+    return matching

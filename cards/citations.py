@@ -16,7 +16,7 @@ class Paper(Struct):
     """A paper whose suites the release re-implements."""
 
     name: str
-    """Of its benchmark, as the `source` of a config has it."""
+    """Name of its benchmark, as the `source` of a config has it."""
     title: str
     """In full."""
     authors: str
@@ -91,8 +91,8 @@ def _entry(key: str, **fields: str) -> str:
     """One entry; title and authors in double braces keep their capitals and stay one name."""
     lines = []
     for name, value in fields.items():
-        kept = f"{{{value}}}" if name in ("title", "author") else value
-        lines.append(f"  {name:<13} = {{{kept}}},")
+        text = f"{{{value}}}" if name in ("title", "author") else value
+        lines.append(f"  {name:<13} = {{{text}}},")
     return "\n".join([f"@misc{{{key},", *lines, "}"])
 
 

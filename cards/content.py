@@ -1,4 +1,4 @@
-"""What is pushed: a release of rows, or a publication of images and verdicts."""
+"""The content of a push: a release of rows, or a publication of images and verdicts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PushSettings:
 
 
 class Content(Protocol):
-    """What kind of folder is pushed: how it is stamped, compared and refused."""
+    """A kind of folder that can be pushed: how it is stamped, compared and refused."""
 
     manifest: str
     """The file that says which version it is."""
@@ -67,7 +67,7 @@ class Content(Protocol):
         ...
 
     def newest(self, folder: Path) -> Change:
-        """Version, day and notes of a stamped folder. Raises ReleaseError where it has none."""
+        """Version, day and notes of a stamped folder. Raises ReleaseError without them."""
         ...
 
     def demanded(self, published: Path, folder: Path) -> Bump:
@@ -149,26 +149,26 @@ def _demanded(before: Publication, now: Publication) -> Bump:
 
 
 def _contents(publication: Publication) -> dict[tuple[str, ...], str]:
-    """What may not change in silence: license, images of every run, and what its judges said."""
-    found: dict[tuple[str, ...], str] = {("the license",): publication.license}
+    """Content whose change is never silent: license, images of every run, verdicts and scores."""
+    contents: dict[tuple[str, ...], str] = {("the license",): publication.license}
     for run in publication.runs:
-        found[run.name, "images"] = f"{run.images_sha256} {publication.quality}"
+        contents[run.name, "images"] = f"{run.images_sha256} {publication.quality}"
         for judge in run.judges:
-            found[run.name, judge.id] = judge.verdicts_sha256 + judge.scores_sha256
-    return found
+            contents[run.name, judge.id] = judge.verdicts_sha256 + judge.scores_sha256
+    return contents
 
 
 def _notes(before: Publication | None, now: Publication) -> list[str]:
-    """What a version brought."""
+    """Changes that a version brought, one line each."""
     if before is None:
         return [f"First release: {len(now.runs)} runs, {count_text(now)}."]
     old, new = _contents(before), _contents(now)
     notes = []
-    for what, names in (
+    for change, changed in (
         ("new", [n for n in new if n not in old]),
         ("changed", [n for n in new if n in old and new[n] != old[n]]),
         ("gone", [n for n in old if n not in new]),
     ):
-        if names:
-            notes.append(f"{what}: {', '.join(' by '.join(name) for name in sorted(names))}")
+        if changed:
+            notes.append(f"{change}: {', '.join(' by '.join(name) for name in sorted(changed))}")
     return notes or ["Every image, verdict and score is unchanged."]

@@ -79,7 +79,7 @@ def record_set_id(config: str) -> str:
 
 
 def _licenses(manifest: Manifest) -> list[str]:
-    return sorted({part for c in manifest.configs for part in c.license.split(" AND ")})
+    return sorted({license_id for c in manifest.configs for license_id in c.license.split(" AND ")})
 
 
 def _file_object(config: ConfigManifest, manifest: Manifest) -> dict[str, Any]:
@@ -127,17 +127,17 @@ def _field(config: ConfigManifest, record_set: str, name: str, feature: Any) -> 
     }
     source = {"fileObject": {"@id": config.file}, "extract": {"column": name}}
     if "_type" not in feature:
-        parts = part_descriptions(config.name, name)
+        part_texts = part_descriptions(config.name, name)
         field["subField"] = [
             {
                 "@type": "cr:Field",
-                "@id": f"{record_set}/{name}/{part}",
-                "name": part,
-                "description": parts[part],
+                "@id": f"{record_set}/{name}/{member}",
+                "name": member,
+                "description": part_texts[member],
                 **_data_type(inner),
-                "source": {**source, "transform": {"jsonPath": part}},
+                "source": {**source, "transform": {"jsonPath": member}},
             }
-            for part, inner in feature.items()
+            for member, inner in feature.items()
         ]
         return field
     if feature["_type"] == "Image":

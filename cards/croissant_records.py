@@ -58,16 +58,16 @@ def _compare(dataset: Any, root: Path, config: str) -> Iterator[Problem]:
         yield Problem(CROISSANT, f"{type(reason).__name__}: {reason}", row=record_set)
 
 
-def _same(found: Any, value: Any, key: str) -> bool:
+def _same(loaded: Any, value: Any, key: str) -> bool:
     """Whether what mlcroissant read (text as bytes, keys as ids, images opened) is the value."""
     if isinstance(value, str):
-        return bool(found == value.encode())
+        return bool(loaded == value.encode())
     if isinstance(value, list):
-        return len(found) == len(value) and all(map(_same, found, value, [key] * len(value)))
+        return len(loaded) == len(value) and all(map(_same, loaded, value, [key] * len(value)))
     if isinstance(value, dict) and isinstance(value.get("bytes"), bytes):
         # Opened but not decoded yet, so its file still holds the encoded bytes.
-        found.fp.seek(0)
-        return bool(found.fp.read() == value["bytes"])
+        loaded.fp.seek(0)
+        return bool(loaded.fp.read() == value["bytes"])
     if isinstance(value, dict):
-        return all(_same(found[k := f"{key}/{part}"], inner, k) for part, inner in value.items())
-    return found is None if value is None else bool(found == value)
+        return all(_same(loaded[k := f"{key}/{name}"], inner, k) for name, inner in value.items())
+    return loaded is None if value is None else bool(loaded == value)

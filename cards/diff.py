@@ -1,4 +1,4 @@
-"""What changed between two releases, and the version bump that the change demands.
+"""Changes between two releases, and the version bump that they demand.
 
 The rule is Croissant's (1.1, versioning): PATCH repackages the same data, MINOR only adds rows,
 columns or configs, MAJOR edits, removes or reorders anything published.
@@ -50,11 +50,11 @@ class ConfigDiff:
             count = len(self.added if self.standing == "new" else self.removed)
             return f"{self.name}: {self.standing}, {_rows(count)}"
         counts = {"added": self.added, "edited": self.edited, "removed": self.removed}
-        parts = [f"{_rows(len(ids))} {what}" for what, ids in counts.items() if ids]
-        parts += ["rows reordered"] * self.reordered
-        parts += [f"column `{name}` added" for name in self.columns_added]
-        parts += [f"column `{name}` removed" for name in self.columns_removed]
-        return f"{self.name}: {', '.join(parts) or 'unchanged'}"
+        changes = [f"{_rows(len(ids))} {change}" for change, ids in counts.items() if ids]
+        changes += ["rows reordered"] * self.reordered
+        changes += [f"column `{name}` added" for name in self.columns_added]
+        changes += [f"column `{name}` removed" for name in self.columns_removed]
+        return f"{self.name}: {', '.join(changes) or 'unchanged'}"
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class ReleaseDiff:
     @property
     def bump(self) -> Bump:
         """The smallest version bump that the change allows."""
-        found = [config.bump for config in self.configs] + ["PATCH" if self.files else "NONE"]
-        return max(found, key=BUMPS.index)
+        bumps = [config.bump for config in self.configs] + ["PATCH" if self.files else "NONE"]
+        return max(bumps, key=BUMPS.index)
 
     def to_json(self) -> str:
         """Bump, configs with the ids that differ, and files, as JSON."""
@@ -80,8 +80,8 @@ class ReleaseDiff:
 
 def diff(old: Path, new: Path) -> ReleaseDiff:
     """Compares two release folders. Raises ReleaseError if one of them is not a release."""
-    configs = [{config.name for config in read_manifest(root).configs} for root in (old, new)]
-    names = sorted(configs[0] | configs[1])
+    config_names = [{config.name for config in read_manifest(root).configs} for root in (old, new)]
+    all_names = sorted(config_names[0] | config_names[1])
     files = [
         {name: entry["sha256"] for name, entry in read_checksums(root)["files"].items()}
         for root in (old, new)
@@ -90,10 +90,10 @@ def diff(old: Path, new: Path) -> ReleaseDiff:
         configs=tuple(
             _compare(
                 name,
-                rows_by_id(old, name) if name in configs[0] else None,
-                rows_by_id(new, name) if name in configs[1] else None,
+                rows_by_id(old, name) if name in config_names[0] else None,
+                rows_by_id(new, name) if name in config_names[1] else None,
             )
-            for name in names
+            for name in all_names
         ),
         files=tuple(
             name
@@ -113,12 +113,12 @@ def _compare(
 ) -> ConfigDiff:
     old, new = published or {}, next_ or {}
     columns = [set(next(iter(rows.values()), {})) for rows in (old, new)]
-    both = columns[0] & columns[1]
+    shared_columns = columns[0] & columns[1]
 
     def shared(record: dict[str, Any]) -> str:
-        return row_digest({column: record[column] for column in both})
+        return row_digest({column: record[column] for column in shared_columns})
 
-    known = bool(old) and bool(new)
+    comparable = bool(old) and bool(new)
     stayed = [[row for row in rows if row in old and row in new] for rows in (old, new)]
     return ConfigDiff(
         name=name,
@@ -129,8 +129,8 @@ def _compare(
             sorted(i for i in old.keys() & new.keys() if shared(old[i]) != shared(new[i]))
         ),
         reordered=stayed[0] != stayed[1],
-        columns_added=tuple(sorted(columns[1] - columns[0])) if known else (),
-        columns_removed=tuple(sorted(columns[0] - columns[1])) if known else (),
+        columns_added=tuple(sorted(columns[1] - columns[0])) if comparable else (),
+        columns_removed=tuple(sorted(columns[0] - columns[1])) if comparable else (),
     )
 
 

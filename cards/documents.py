@@ -43,7 +43,7 @@ GATE = {
     "nobody trains on them.",
     "extra_gated_fields": {"I will not publish these rows or train on them": "checkbox"},
 }
-"""What the Hub asks anyone who requests access to a gated hold-out."""
+"""Questions of the Hub to anyone who requests access to a gated hold-out."""
 
 
 def render_documents(manifest: Manifest) -> dict[str, str]:
@@ -109,31 +109,34 @@ def _values(manifest: Manifest) -> dict[str, str]:
 
 
 def _given(manifest: Manifest) -> dict[str, str]:
-    """What the documents say about user-provided images, by placeholder; empty without any."""
+    """Texts of the documents about user-provided images, by placeholder; empty without any."""
     images = sum(c.pictures for c in manifest.configs if c.name == GIVEN)
     texts = yaml.safe_load(_template("given_images.yaml").substitute(given=f"{images:,}"))
     return {f"given_{name}": text if images else "" for name, text in texts.items()}
 
 
 def _seeds(manifest: Manifest) -> dict[str, str]:
-    """What the documents say about seed images, by placeholder."""
-    made = manifest.seed_images.get("kind", RENDERER) != RENDERER
+    """Texts of the documents about seed images, by placeholder."""
+    from_generator = manifest.seed_images.get("kind", RENDERER) != RENDERER
     texts = yaml.safe_load(_template("seed_images.yaml").substitute(generator=_generator(manifest)))
     return {
-        **{f"seed_{name}": text for name, text in texts["made" if made else "drawn"].items()},
+        **{
+            f"seed_{name}": text
+            for name, text in texts["made" if from_generator else "drawn"].items()
+        },
         "seed_check": _seed_check(manifest),
     }
 
 
 def _seed_check(manifest: Manifest) -> str:
-    """How a judge chose the seed images, as a point of a list; empty where nobody judged."""
+    """How a judge chose the seed images, as an item of a list; empty without a judge."""
     check = manifest.seed_check
     if check is None:
         return ""
     why = ", ".join(f"{reason} {count:,}" for reason, count in check.refused.items())
     without = {c.name: c.rows - c.pictures for c in manifest.configs if _lacks_seeds(c)}
     rows = ", ".join(f"`{name}` {count:,}" for name, count in without.items())
-    said = {
+    placeholders = {
         "judge": _identity(check.judge),
         "drawn": f"{check.drawn:,}",
         "scenes": f"{check.scenes:,}",
@@ -141,7 +144,7 @@ def _seed_check(manifest: Manifest) -> str:
         "none": f"{check.scenes - check.kept:,}",
         "without": rows or "none",
     }
-    return _template("seed_check.md").substitute(said)
+    return _template("seed_check.md").substitute(placeholders)
 
 
 def _lacks_seeds(config: ConfigManifest) -> bool:
@@ -158,12 +161,12 @@ def _people(manifest: Manifest) -> str:
     if not read:
         return f"> **No human has reviewed these rows.** {CHECKED_BY}\n\n"
     where = ", ".join(f"`{name}` {n:,}" for name, n in read.items())
-    said = f"People have reviewed {count:,} of the {manifest.rows:,} rows ({where})."
-    return f"> **{said}** {CHECKED_BY}\n\n"
+    reviewed = f"People have reviewed {count:,} of the {manifest.rows:,} rows ({where})."
+    return f"> **{reviewed}** {CHECKED_BY}\n\n"
 
 
 def _read_by(manifest: Manifest) -> str:
-    """Who has read the rows besides code and models, as a clause."""
+    """Share of the rows that people have reviewed, as a clause."""
     count = sum(manifest.read_by_people.values())
     if not count:
         return "no human has reviewed them"
@@ -186,13 +189,13 @@ def _baselines(manifest: Manifest) -> str:
     header = ["config", "generator", "judge", "score", "value", "95 %", "n", "left out", "study"]
     rows = [
         [
-            f"`{one.config}`",
-            plain_cell(one.generator),
-            plain_cell(one.judge),
-            *headline_cells(one.headline),
-            f"[{one.study}]({hub_page(one.study)})",
+            f"`{baseline.config}`",
+            plain_cell(baseline.generator),
+            plain_cell(baseline.judge),
+            *headline_cells(baseline.headline),
+            f"[{baseline.study}]({hub_page(baseline.study)})",
         ]
-        for one in manifest.baselines
+        for baseline in manifest.baselines
     ]
     return f"\n## Baselines\n\n{BASELINES}\n\n{table(header, rows)}\n"
 
@@ -284,10 +287,10 @@ def _samples(manifest: Manifest) -> str:
         return "*This build has no seed images.*"
     lines = []
     for start in range(0, len(manifest.samples), SAMPLE_COLUMNS):
-        part = manifest.samples[start : start + SAMPLE_COLUMNS]
-        images = [f"![seed image]({sample.file})" for sample in part]
-        captions = [f"*{sample.caption}*" for sample in part]
-        lines += [images, captions] if start else [images, ["---"] * len(part), captions]
+        samples = manifest.samples[start : start + SAMPLE_COLUMNS]
+        images = [f"![seed image]({sample.file})" for sample in samples]
+        captions = [f"*{sample.caption}*" for sample in samples]
+        lines += [images, captions] if start else [images, ["---"] * len(samples), captions]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -325,9 +328,9 @@ def _review_rounds(manifest: Manifest) -> str:
 
 
 def _languages(manifest: Manifest) -> str:
-    """Which texts are not English, as part of a sentence."""
-    others = [c.name for c in manifest.configs if len(c.breakdown.get("language", {})) > 1]
-    return f"English, except in {', '.join(others)}" if others else "English only"
+    """Languages of the texts, as part of a sentence."""
+    multilingual = [c.name for c in manifest.configs if len(c.breakdown.get("language", {})) > 1]
+    return f"English, except in {', '.join(multilingual)}" if multilingual else "English only"
 
 
 def _errata(manifest: Manifest) -> str:
@@ -345,11 +348,11 @@ def _errata(manifest: Manifest) -> str:
 
 
 def _changelog(manifest: Manifest) -> str:
-    parts = ["# Changelog\n"]
+    sections = ["# Changelog\n"]
     for change in manifest.changes:
         notes = "".join(f"* {note}\n" for note in change.notes)
-        parts.append(f"## {change.version} ({change.date})\n\n{notes}")
-    return "\n".join(parts)
+        sections.append(f"## {change.version} ({change.date})\n\n{notes}")
+    return "\n".join(sections)
 
 
 def _eval_yaml(manifest: Manifest) -> str:
@@ -375,7 +378,9 @@ def _eval_yaml(manifest: Manifest) -> str:
 
 def _front_matter(manifest: Manifest) -> str:
     default = _default(manifest)
-    licenses = sorted({part.lower() for c in manifest.configs for part in c.license.split(" AND ")})
+    licenses = sorted(
+        {license_id.lower() for c in manifest.configs for license_id in c.license.split(" AND ")}
+    )
     data = {
         "pretty_name": _title(manifest),
         "language": manifest.languages,

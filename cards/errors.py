@@ -1,4 +1,4 @@
-"""What stops a push or a request to the Hub."""
+"""Errors that stop a push or a request to the Hub."""
 
 from __future__ import annotations
 

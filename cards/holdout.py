@@ -35,16 +35,16 @@ def verify_holdout(
         )
     if problems:
         return ReleaseReport(f"{public} and {private}", tuple(problems))
-    parts = _rows(public, manifest), _rows(private, hidden)
-    problems += [*_overlaps(*parts, private), *_counts(public, manifest, parts[1])]
-    problems += _counts(private, hidden, parts[0])
-    whole = {
-        name: [*rows.values(), *parts[1].get(name, {}).values()] for name, rows in parts[0].items()
+    sides = _rows(public, manifest), _rows(private, hidden)
+    problems += [*_overlaps(*sides, private), *_counts(public, manifest, sides[1])]
+    problems += _counts(private, hidden, sides[0])
+    merged = {
+        name: [*rows.values(), *sides[1].get(name, {}).values()] for name, rows in sides[0].items()
     }
-    problems += _split_again(public, parts, commitment, divide(whole, commitment.fraction))
+    problems += _split_again(public, sides, commitment, divide(merged, commitment.fraction))
     problems += [
         Problem(f"{public} + {private}/{name}", message, row, field)
-        for name, rows in whole.items()
+        for name, rows in merged.items()
         for row, field, message in check_rows(name, rows, True)
     ]
     return ReleaseReport(f"{public} and {private}", tuple(problems))
@@ -94,31 +94,31 @@ def _overlaps(public: RowsById, private: RowsById, root: Path) -> Iterator[Probl
             yield Problem(f"{root}/{name}", "is not a config of the public release")
 
 
-def _counts(root: Path, manifest: Manifest, other: RowsById) -> Iterator[Problem]:
+def _counts(root: Path, manifest: Manifest, other_rows: RowsById) -> Iterator[Problem]:
     for config in manifest.configs:
-        found = len(other.get(config.name, {}))
-        if config.elsewhere != found:
-            message = f"says {config.elsewhere}, but the other folder has {found}"
+        actual = len(other_rows.get(config.name, {}))
+        if config.elsewhere != actual:
+            message = f"says {config.elsewhere}, but the other folder has {actual}"
             yield Problem(f"{root}/{MANIFEST}", message, config.name, "elsewhere")
 
 
 def _split_again(
-    root: Path, parts: tuple[RowsById, RowsById], commitment: Holdout, division: Division
+    root: Path, sides: tuple[RowsById, RowsById], commitment: Holdout, division: Division
 ) -> Iterator[Problem]:
-    """What differs from the split of all rows under the salt."""
-    made = division.commitment
-    if made.salt_sha256 != commitment.salt_sha256:
+    """Differences from the split of all rows under the salt."""
+    expected = division.commitment
+    if expected.salt_sha256 != commitment.salt_sha256:
         yield Problem(
             f"{root}/{MANIFEST}", "was made with another salt", field="holdout.salt_sha256"
         )
         return
-    for rows, private in zip(parts, (False, True), strict=True):
+    for rows, private in zip(sides, (False, True), strict=True):
         for name in rows:
             for row in sorted(rows[name]):
                 if (row in division.held.get(name, ())) != private:
                     side = "held out" if private else "public"
                     yield Problem(f"{root}/{name}", f"is {side}, but the salt says otherwise", row)
     for field in ("held_out_sha256", "full_hmac"):
-        if getattr(made, field) != getattr(commitment, field):
+        if getattr(expected, field) != getattr(commitment, field):
             message = "does not match the rows of both folders: some are missing, added or edited"
             yield Problem(f"{root}/{MANIFEST}", message, field=f"holdout.{field}")

@@ -147,8 +147,8 @@ class Manifest(Struct):
     @property
     def languages(self) -> list[str]:
         """BCP 47 codes of the texts, English first."""
-        told = {code for config in self.configs for code in config.breakdown.get("language", {})}
-        return ["en", *sorted(told - {"en"})]
+        codes = {code for config in self.configs for code in config.breakdown.get("language", {})}
+        return ["en", *sorted(codes - {"en"})]
 
     @property
     def rows(self) -> int:
@@ -162,8 +162,10 @@ class Manifest(Struct):
 
 def package_links() -> dict[str, str]:
     """Name -> URL of each page that the metadata of the installed package names."""
-    told = metadata.metadata("counterprior").get_all("Project-URL") or []
-    return {name.strip(): url.strip() for name, _, url in (one.partition(",") for one in told)}
+    entries = metadata.metadata("counterprior").get_all("Project-URL") or []
+    return {
+        name.strip(): url.strip() for name, _, url in (entry.partition(",") for entry in entries)
+    }
 
 
 def collect(
@@ -209,7 +211,7 @@ def collect(
         errata=list(build.errata),
         holdout=build.holdout,
         links=package_links(),
-        baselines=of_rows(baselines, {n: one.rows_sha256 for n, one in written.items()}),
+        baselines=of_rows(baselines, {n: file.rows_sha256 for n, file in written.items()}),
     )
 
 
@@ -245,15 +247,15 @@ def tabulate(rows: Sequence[Row], composition: Composition) -> dict[str, dict[st
         lines.setdefault(str(getattr(row, composition.by)), []).append(row)
     values = {c: sorted({str(getattr(row, c)) for row in rows}) for c in composition.counts}
 
-    def line(some: Sequence[Row]) -> dict[str, int]:
-        counts = {"rows": len(some)}
+    def line(group: Sequence[Row]) -> dict[str, int]:
+        counts = {"rows": len(group)}
         for column in composition.distinct:
-            counts[f"different {column}"] = len({getattr(row, column) for row in some})
+            counts[f"different {column}"] = len({getattr(row, column) for row in group})
         for column in composition.filled:
-            counts[f"with {column}"] = sum(bool(getattr(row, column)) for row in some)
-        for column, names in values.items():
-            found = Counter(str(getattr(row, column)) for row in some)
-            counts |= {f"{column} {name}": found[name] for name in names}
+            counts[f"with {column}"] = sum(bool(getattr(row, column)) for row in group)
+        for column, distinct_values in values.items():
+            counted = Counter(str(getattr(row, column)) for row in group)
+            counts |= {f"{column} {name}": counted[name] for name in distinct_values}
         return counts
 
     return {**{name: line(some) for name, some in sorted(lines.items())}, "all": line(rows)}

@@ -12,7 +12,7 @@ from ..storage import whole_file
 
 
 class WrittenParquet(NamedTuple):
-    """What the documents say about one file."""
+    """Facts about one file for the documents."""
 
     file: str
     """Path relative to the release."""

@@ -66,7 +66,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class PullRequest:
-    """What there is to know of a pull request."""
+    """A pull request on the Hub, new or already open."""
 
     model: str
     """Repository of the model."""
@@ -93,9 +93,9 @@ def _problems(path: str, text: str, benchmark: Benchmark) -> list[tuple[str, str
     from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
 
     name = benchmark.repository.name
-    found = []
+    problems = []
     if not re.fullmatch(rf"{re.escape(FOLDER)}[\w.-]+\.yaml", path):
-        found.append(("hub-refuses", f"{path}: is not directly in {FOLDER}"))
+        problems.append(("hub-refuses", f"{path}: is not directly in {FOLDER}"))
     written: Any = yaml.safe_load(text)
     try:
         entries = parse_eval_result_entries(written)
@@ -106,19 +106,19 @@ def _problems(path: str, text: str, benchmark: Benchmark) -> list[tuple[str, str
     for entry in entries:
         value, notes = entry.value, entry.notes or ""
         if (entry.dataset_id, entry.dataset_revision) != (name, benchmark.commit):
-            told = f"{entry.dataset_id}@{entry.dataset_revision}"
-            problem = f"{path}: is of {told}, not of {name}@{benchmark.commit}"
-            found.append(("hub-refuses", problem))
+            dataset = f"{entry.dataset_id}@{entry.dataset_revision}"
+            problem = f"{path}: is of {dataset}, not of {name}@{benchmark.commit}"
+            problems.append(("hub-refuses", problem))
         if entry.task_id not in benchmark.tasks:
             tasks = some(sorted(benchmark.tasks))
             problem = f"{path}: {name} has no task {entry.task_id!r}: it has {tasks}"
-            found.append(("not-a-benchmark", problem))
+            problems.append(("not-a-benchmark", problem))
         if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
             problem = f"{path}: the value is {value!r}, not a number"
-            found.append(("hub-refuses", problem))
+            problems.append(("hub-refuses", problem))
         if not (n := re.search(r"(?:^|; )n = (\d+)(?:;|$)", notes)) or int(n[1]) < 1:
-            found.append(("hub-refuses", f"{path}: the notes do not give n"))
-    return found
+            problems.append(("hub-refuses", f"{path}: the notes do not give n"))
+    return problems
 
 
 def open_pull_request(
@@ -145,8 +145,8 @@ def open_pull_request(
         if _holds(model.tree(head.commit), files, Path(temporary)):
             return PullRequest(model.name, f"{model.api.endpoint}/{model.name}", False)
         for wait in [*model.waits, None]:
-            if (known := _known(model, files, title, Path(temporary))) is not None:
-                return known
+            if (existing := _existing(model, files, title, Path(temporary))) is not None:
+                return existing
             try:
                 return PullRequest(model.name, _create(model, files, title, benchmark), True)
             except Exception as error:
@@ -161,7 +161,7 @@ def _holds(tree: Tree, files: Mapping[str, str], folder: Path) -> bool:
     return all(path in tree and tree[path].is_of(folder / path) for path in files)
 
 
-def _known(
+def _existing(
     model: Repository, files: Mapping[str, str], title: str, folder: Path
 ) -> PullRequest | None:
     """The open pull request of this title that has the files."""
@@ -176,9 +176,9 @@ def _known(
             )
         )
 
-    for found in model.persist(ask):
-        if found.title == title and _holds(model.tree(f"refs/pr/{found.num}"), files, folder):
-            url = f"{model.api.endpoint}/{model.name}/discussions/{found.num}"
+    for request in model.persist(ask):
+        if request.title == title and _holds(model.tree(f"refs/pr/{request.num}"), files, folder):
+            url = f"{model.api.endpoint}/{model.name}/discussions/{request.num}"
             return PullRequest(model.name, url, False)
     return None
 
@@ -187,7 +187,7 @@ def _create(model: Repository, files: Mapping[str, str], title: str, benchmark: 
     from huggingface_hub import CommitOperationAdd
 
     where = f"{benchmark.repository.name}@{benchmark.commit}"
-    made = model.once(
+    commit = model.once(
         lambda: model.api.create_commit(
             model.name,
             [CommitOperationAdd(path, text.encode()) for path, text in sorted(files.items())],
@@ -197,4 +197,4 @@ def _create(model: Repository, files: Mapping[str, str], title: str, benchmark: 
             create_pr=True,
         )
     )
-    return made.pr_url or ""
+    return commit.pr_url or ""

@@ -104,7 +104,7 @@ def _commit(plan: Plan, parent: str) -> str:
         if now != parent:
             if not differing(repository.tree(now), plan.folder):
                 return now
-            raise HubError(_what_moved(repository, parent, now), code="head-moved") from failed
+            raise HubError(_describe_move(repository, parent, now), code="head-moved") from failed
         if wait is None:
             raise repository.named(failed) from failed
         time.sleep(wait)
@@ -138,8 +138,8 @@ def _refused(repository: Repository, error: Exception) -> Exception:
     return repository.named(error)
 
 
-def _what_moved(repository: Repository, parent: str, now: str) -> str:
-    """What somebody else changed on main during the push, and what to do about it."""
+def _describe_move(repository: Repository, parent: str, now: str) -> str:
+    """Describes what somebody else changed on main during the push, and what to do about it."""
     before, after = repository.tree(parent), repository.tree(now)
     files = sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
     titles = []
@@ -161,10 +161,10 @@ def _moved_rows(repository: Repository, parent: str, now: str, folder: Path) -> 
     for commit in (parent, now):
         repository.download(commit, folder / commit)
     try:
-        found = diff(folder / parent, folder / now)
+        changes = diff(folder / parent, folder / now)
     except (ReleaseError, OSError):
         return ""
-    changed = [config.sentence() for config in found.configs if config.bump != "NONE"]
+    changed = [config.sentence() for config in changes.configs if config.bump != "NONE"]
     return f"; {'; '.join(changed)}" if changed else "; no row"
 
 

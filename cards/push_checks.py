@@ -53,7 +53,7 @@ def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
         )
 
 
-def check_licenses(published: Path, stamped: Path, found: ReleaseDiff) -> None:
+def check_licenses(published: Path, stamped: Path, differences: ReleaseDiff) -> None:
     """Raises HubError if published data would change their license."""
     before, after = read_manifest(published), read_manifest(stamped)
     old, new = ({config.name: config.license for config in f.configs} for f in (before, after))
@@ -62,7 +62,7 @@ def check_licenses(published: Path, stamped: Path, found: ReleaseDiff) -> None:
         for name in old
         if name in new and old[name] != new[name]
     ]
-    for config in found.configs:
+    for config in differences.configs:
         if config.edited:
             was, now = (rows_by_id(root, config.name) for root in (published, stamped))
             changed += [row for row in config.edited if was[row]["license"] != now[row]["license"]]
@@ -90,13 +90,13 @@ def pushed_since(repository: Repository, head: str, tree: Tree, base: str) -> bo
     since = history[: shas.index(base)] if base in shas else history
     if not base and not repository.tree(since[-1].sha):
         del since[-1]  # the commit with which the Hub creates a repository
-    others = [repr(commit.title) for commit in since if not _is_pushed(commit)]
-    if others:
+    foreign = [repr(commit.title) for commit in since if not _is_pushed(commit)]
+    if foreign:
         raise HubError(
             f"main of {repository.name} is at {head[:12]}, ahead of the last release "
-            f"({base[:12] or 'there is none'}) by {some(others)}. Take those changes into the bank "
-            f"or drop them; restore the files of the last release on main (`hf download`, then "
-            f"`hf upload --delete '*'`); and push again",
+            f"({base[:12] or 'there is none'}) by {some(foreign)}. Take those changes into the "
+            f"bank or drop them; restore the files of the last release on main (`hf download`, "
+            f"then `hf upload --delete '*'`); and push again",
             code="foreign-head",
         )
     return True

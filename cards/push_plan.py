@@ -43,7 +43,7 @@ class Operation:
     """One file of the commit."""
 
     kind: Literal["add", "replace", "delete"]
-    """What happens to it."""
+    """How the commit changes the file."""
     file: str
     """Path in the repository."""
     bytes: int
@@ -191,7 +191,7 @@ class _Planner:
         return self._onto(head, tags[last.tag] if last else "", published)
 
     def _download(self, tags: Mapping[str, str], version: Version | None) -> Path | None:
-        """What is compared of a version."""
+        """Downloads the files of a version that are compared; None without a version."""
         if version is None:
             return None
         published = self.work / f"published-{version}"
@@ -199,7 +199,7 @@ class _Planner:
         return published
 
     def _next(self, last: Version | None, published: Path | None) -> Version:
-        """The version where none was asked for: that of the Hub where nothing changed."""
+        """The version if none was requested: that of the Hub if nothing changed."""
         if last is None or published is None:
             return FIRST
         demanded = self.content.demanded(published, self.folder)

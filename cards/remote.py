@@ -38,7 +38,7 @@ REMEDIES = dict.fromkeys(
     (413, 507),
     "the Hub has no room for it: free storage in your account's settings, or push less",
 )
-"""What to do about an HTTP status, where it isn't about the token."""
+"""HTTP status -> remedy, for those that aren't about the token."""
 
 CONFLICT = 409
 STALE_PARENT = 412
@@ -143,7 +143,7 @@ class Repository:
     timeout: float = 120
     """Seconds without a byte after which a request fails."""
     kind: Literal["dataset", "model"] = "dataset"
-    """What it is on the Hub."""
+    """Type of the repository on the Hub."""
     api: HfApi = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -198,8 +198,8 @@ class Repository:
             return HubError(str(error), code="damaged-file")
         if is_passing(error):
             return HubError(
-                f"{len(self.waits) + 1} attempts failed, the last with {_told(error)}; nothing is "
-                f"lost: run the same command again later",
+                f"{len(self.waits) + 1} attempts failed, the last with {_first_line(error)}; "
+                f"nothing is lost: run the same command again later",
                 code="hub-unreachable",
             )
         if isinstance(error, RevisionNotFoundError):
@@ -214,12 +214,14 @@ class Repository:
             )
         cause = _cause(error)
         if isinstance(cause, HfHubHTTPError):
-            what = "" if cause is error else f"{_told(error)} "
+            outer = "" if cause is error else f"{_first_line(error)} "
             remedy = REMEDIES.get(
                 cause.response.status_code,
                 "for 401 and 403, use a token with write access (HF_TOKEN, or `hf auth login`)",
             )
-            return HubError(f"{self.name}: {what}{_told(cause)}; {remedy}", code="hub-refuses")
+            return HubError(
+                f"{self.name}: {outer}{_first_line(cause)}; {remedy}", code="hub-refuses"
+            )
         return error
 
     def head(self) -> Head | None:
@@ -316,10 +318,10 @@ class Repository:
                 pq.ParquetFile(remote, pre_buffer=False) as opened,
             ):
                 schema = opened.schema_arrow
-                kept = [name for name in schema.names if name not in left_out]
-                with pq.ParquetWriter(path, schema.empty_table().select(kept).schema) as written:
+                columns = [name for name in schema.names if name not in left_out]
+                with pq.ParquetWriter(path, schema.empty_table().select(columns).schema) as written:
                     for number in range(opened.num_row_groups):
-                        written.write_table(opened.read_row_group(number, columns=kept))
+                        written.write_table(opened.read_row_group(number, columns=columns))
 
         self.persist(fetch)
 
@@ -333,13 +335,13 @@ class Repository:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What broke an upload or download, where the libraries wrap it in an error of their own."""
+    """The cause of a failed upload or download, which the libraries wrap in errors of their own."""
     while isinstance(error, RuntimeError) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
-def _told(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     """First line of an error, without secrets."""
     return hide_secrets(next(iter(str(error).splitlines()), "") or type(error).__name__)
 

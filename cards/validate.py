@@ -37,13 +37,13 @@ StatedFacts = Callable[[str, list[Row]], Mapping[str, Any]]
 """Given a config and all its rows, fields of its `ConfigManifest` that the bank decides."""
 
 CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
-"""Given a config, its rows and whether they are complete, lists what is wrong with them: row id,
-field and message."""
+"""Given a config, its rows and whether they are complete, lists their faults: row id, field and
+message."""
 
 
 @dataclass(frozen=True)
 class ReleaseReport:
-    """What is wrong with a release, and what could not be checked."""
+    """Problems of a release, and the checks that were skipped."""
 
     checked: str
     """Folder or repository."""
@@ -74,13 +74,13 @@ class Origin:
     sha256: str
     """Its digest."""
     rebuild: Rebuild
-    """What it gives for a config."""
+    """Rebuilds the rows of a config from it."""
     as_released: Callable[[Row, str, str], Row]
     """A rebuilt row as it is with seed images from a source, under the license of its config."""
     stated_facts: StatedFacts = lambda name, rows: {}
-    """What the manifest says of a config."""
+    """Facts that the manifest states about a config."""
     reviews: tuple[ReviewRound, ...] | None = None
-    """Who has read the bank; None where nobody knows."""
+    """Reviews of the bank; None if unknown."""
 
 
 def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) -> ReleaseReport:
@@ -101,8 +101,8 @@ def validate(root: Path, check_rows: CheckRows, origin: Origin | None = None) ->
         if skipped := not_comparable(manifest, origin):
             notes.append(skipped)
         else:
-            found, compared = origin_problems(root, manifest, origin)
-            problems += found
+            origin_faults, compared = origin_problems(root, manifest, origin)
+            problems += origin_faults
     for config in manifest.configs:
         problems += _config_problems(root, config, check_rows)
         if config.elsewhere and manifest.holdout is None:
@@ -148,18 +148,18 @@ def _config_problems(
     except ReleaseError as error:
         yield Problem(config.file, f"can't be read: {error.__cause__}")
         return
-    found = pq.read_schema(root / config.file)
+    schema = pq.read_schema(root / config.file)
     expected = arrow_schema(config.name)
     for name in expected.names:
-        if name not in found.names:
+        if name not in schema.names:
             yield Problem(config.file, "column is missing", field=name)
-        elif found.field(name).type != expected.field(name).type:
-            message = f"column is {found.field(name).type}, not {expected.field(name).type}"
+        elif schema.field(name).type != expected.field(name).type:
+            message = f"column is {schema.field(name).type}, not {expected.field(name).type}"
             yield Problem(config.file, message, field=name)
-    for name in found.names:
+    for name in schema.names:
         if name not in expected.names:
             yield Problem(config.file, "column is unknown", field=name)
-    if found.metadata != expected.metadata:
+    if schema.metadata != expected.metadata:
         yield Problem(config.file, "footer lacks the `datasets` features", field="huggingface")
     rows = []
     for number, record in enumerate(records):
@@ -201,8 +201,8 @@ def origin_problems(root: Path, manifest: Manifest, origin: Origin) -> tuple[lis
             skipped.append(config.name)
             continue
         for name, right in origin.stated_facts(config.name, expected).items():
-            if (said := getattr(config, name)) != right:
-                message = f"says {_short(said)}, the bank gives {_short(right)}"
+            if (stated := getattr(config, name)) != right:
+                message = f"says {_short(stated)}, the bank gives {_short(right)}"
                 problems.append(Problem(MANIFEST, message, row=config.name, field=name))
         with suppress(ReleaseError):  # named elsewhere
             released = list(iter_records(root, config.name))
@@ -245,16 +245,16 @@ def differences(
         yield Problem(config.file, f"lacks {missing} rows that the bank gives", row=config.name)
 
 
-def _same_image(found: Any, expected: dict[str, Any]) -> bool:
+def _same_image(loaded: Any, expected: dict[str, Any]) -> bool:
     """Whether two encoded images have the same pixels; encoders differ between versions."""
     from ..images import ImageError, opened, pixels_digest
 
-    if not isinstance(found, dict) or not isinstance(found.get("bytes"), bytes):
+    if not isinstance(loaded, dict) or not isinstance(loaded.get("bytes"), bytes):
         return False
-    if found["bytes"] == expected["bytes"]:
+    if loaded["bytes"] == expected["bytes"]:
         return True
     digests = []
-    for data in (found["bytes"], expected["bytes"]):
+    for data in (loaded["bytes"], expected["bytes"]):
         try:
             with opened(io.BytesIO(data)) as image:
                 digests.append(pixels_digest(image))
@@ -282,9 +282,9 @@ def _image_problems(
                 config.file, "is not the digest of the image", row=label, field="image_sha256"
             )
         try:
-            with opened(io.BytesIO(image["bytes"])) as found:
-                found.load()
-                mode = found.mode
+            with opened(io.BytesIO(image["bytes"])) as opened_image:
+                opened_image.load()
+                mode = opened_image.mode
         except ImageError as error:
             yield Problem(config.file, str(error), row=label, field=name)
         else:
@@ -339,11 +339,11 @@ def _document_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
     """The first line of each document that differs from what the manifest renders."""
     for name, expected in render_documents(manifest).items():
         try:
-            found = (root / name).read_text(encoding="utf-8")
+            text = (root / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             yield Problem(name, f"can't be read: {error}")
             continue
-        lines = zip_longest(found.splitlines(), expected.splitlines())
+        lines = zip_longest(text.splitlines(), expected.splitlines())
         for number, (line, rendered) in enumerate(lines, 1):
             if line != rendered:
                 message = f"says {_cut(line)}, but {MANIFEST} renders {_cut(rendered)}"

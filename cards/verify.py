@@ -133,15 +133,15 @@ def _address_problems(
             "contentSize": f"{(root / config.file).stat().st_size} B",
             "sha256": sha256_file(root / config.file),
         }
-        found = objects.get(config.file, {})
+        listed = objects.get(config.file, {})
         for name, value in expected.items():
-            if found.get(name) != value:
-                message = f"says {found.get(name)}, but the Hub has {value}"
+            if listed.get(name) != value:
+                message = f"says {listed.get(name)}, but the Hub has {value}"
                 yield Problem(CROISSANT, message, config.file, name)
 
 
 def _load_problems(manifest: Manifest, path_or_repo: str, commit: str | None) -> Iterator[Problem]:
-    """What goes wrong when a reader with an empty cache loads each config."""
+    """Problems of a reader with an empty cache who loads each config."""
     for config in manifest.configs:
         with TemporaryDirectory() as cache:
             try:
@@ -196,7 +196,7 @@ def _verify_publication(
 
 
 def _loading(publication: Publication, where: str, commit: str | None) -> Iterator[Problem]:
-    """What goes wrong when a reader with an empty cache loads each config."""
+    """Problems of a reader with an empty cache who loads each config."""
     import datasets
     import httpx2
 
@@ -204,16 +204,16 @@ def _loading(publication: Publication, where: str, commit: str | None) -> Iterat
     for config in CONFIGS:
         rows = sum(file.rows for file in publication.of(config))
         with TemporaryDirectory() as cache:
-            given: dict[str, Any] = {"split": SPLIT, "revision": commit, "cache_dir": cache}
+            options: dict[str, Any] = {"split": SPLIT, "revision": commit, "cache_dir": cache}
             try:
                 if config == "images":
-                    stream = datasets.load_dataset(where, config, streaming=True, **given)
+                    stream = datasets.load_dataset(where, config, streaming=True, **options)
                     if "video" in (stream.column_names or ()):
                         stream = stream.cast_column("video", datasets.Video(decode=False))
                     for row in islice(stream, SAMPLES):
                         yield from _image_problems(publication, row)
-                elif (found := len(datasets.load_dataset(where, config, **given))) != rows:
-                    yield Problem(config, f"loads {found:,} rows, not {rows:,}")
+                elif (loaded := len(datasets.load_dataset(where, config, **options))) != rows:
+                    yield Problem(config, f"loads {loaded:,} rows, not {rows:,}")
             except broken as error:
                 line = next(iter(str(error).splitlines()), "") or type(error).__name__
                 yield Problem(config, f"can't be loaded: {line}")

@@ -26,7 +26,7 @@ ErratumStatus = Literal["revised", "retired", "removed"]
 
 @dataclass(frozen=True)
 class Mark:
-    """What the stamp writes into a build."""
+    """Facts that the stamp writes into a build."""
 
     repo_id: str
     """Dataset repository, `namespace/name`."""
@@ -44,13 +44,13 @@ def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Manife
     """
     manifest = read_manifest(folder)
     before = None if published is None else read_manifest(published)
-    found = None if published is None else diff(published, folder)
+    changes = None if published is None else diff(published, folder)
     change = Change(
-        version=mark.version, date=mark.date, notes=_notes(manifest, found, mark.version)
+        version=mark.version, date=mark.date, notes=_notes(manifest, changes, mark.version)
     )
     errata = [] if before is None else list(before.errata)
-    if found is not None and published is not None:
-        errata += _changed_rows(found, published, folder, manifest, mark.version)
+    if changes is not None and published is not None:
+        errata += _changed_rows(changes, published, folder, manifest, mark.version)
     listed = {(e.config, e.entry) for e in errata}
     errata += [e for e in manifest.errata if (e.config, e.entry) not in listed]
     stamped = manifest.model_copy(
@@ -69,21 +69,21 @@ def stamp(folder: Path, out: Path, mark: Mark, published: Path | None) -> Manife
     return stamped
 
 
-def _notes(manifest: Manifest, found: ReleaseDiff | None, version: str) -> list[str]:
+def _notes(manifest: Manifest, changes: ReleaseDiff | None, version: str) -> list[str]:
     """The bank's notes on this version, then what changed in the rows."""
     banked = manifest.changes[0].notes if manifest.changes[0].version == version else []
-    if found is None:
+    if changes is None:
         return banked or [f"First release: {manifest.rows:,} rows."]
-    changed = [config.sentence() for config in found.configs if config.bump != "NONE"]
+    changed = [config.sentence() for config in changes.configs if config.bump != "NONE"]
     return [*banked, *(changed or ["Every row is unchanged."])]
 
 
 def _changed_rows(
-    found: ReleaseDiff, published: Path, folder: Path, manifest: Manifest, version: str
+    changes: ReleaseDiff, published: Path, folder: Path, manifest: Manifest, version: str
 ) -> Iterator[Erratum]:
     """Every edited or removed row, with the bank's reason if it gives one."""
     banked = {(e.config, e.entry): e for e in manifest.errata}
-    for config in found.configs:
+    for config in changes.configs:
         if config.standing == "dropped":
             yield Erratum(
                 config=config.name,
@@ -96,9 +96,9 @@ def _changed_rows(
             old, new = rows_by_id(published, config.name), rows_by_id(folder, config.name)
             for row in (*config.removed, *config.edited):
                 entry = old[row]["provenance"]["entry"]
-                status, reason = _what_happened(old[row], new.get(row))
-                if told := banked.get((config.name, entry)):
-                    status, reason = told.status, told.reason
+                status, reason = _explanation(old[row], new.get(row))
+                if erratum := banked.get((config.name, entry)):
+                    status, reason = erratum.status, erratum.reason
                 yield Erratum(
                     config=config.name,
                     entry=entry,
@@ -109,7 +109,7 @@ def _changed_rows(
                 )
 
 
-def _what_happened(old: dict[str, Any], new: dict[str, Any] | None) -> tuple[ErratumStatus, str]:
+def _explanation(old: dict[str, Any], new: dict[str, Any] | None) -> tuple[ErratumStatus, str]:
     """Status and reason of a row that the bank does not explain."""
     if new is None:
         return "removed", "The row is no longer in the release."

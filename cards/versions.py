@@ -38,12 +38,12 @@ class Version:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Reads `1.0.0`. Raises UsageError for anything but three plain numbers."""
-        if not (found := _NUMBERS.fullmatch(text)):
+        if not (match := _NUMBERS.fullmatch(text)):
             raise UsageError(
                 f"version {text!r} is not of the form 1.0.0: write three numbers and nothing else",
                 code="bad-option",
             )
-        return cls(*map(int, found.groups()))
+        return cls(*map(int, match.groups()))
 
     @classmethod
     def of_tag(cls, tag: str) -> Self | None:
@@ -83,7 +83,7 @@ class Version:
 
 
 def latest(tags: Iterable[str], below: Version | None = None) -> Version | None:
-    """The highest version among the tags, below `below` if given; None where there is none."""
+    """The highest version among the tags, below `below` if it is passed; None without one."""
     versions = [version for tag in tags if (version := Version.of_tag(tag))]
     return max((v for v in versions if below is None or v < below), default=None)
 

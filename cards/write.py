@@ -33,8 +33,8 @@ def _check_ours(out: Path) -> None:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     try:
-        own = read_checksums(out)["files"].get(MANIFEST, {}).get("sha256")
-        ours = (out / MANIFEST).is_file() and sha256_file(out / MANIFEST) == own
+        recorded = read_checksums(out)["files"].get(MANIFEST, {}).get("sha256")
+        ours = (out / MANIFEST).is_file() and sha256_file(out / MANIFEST) == recorded
     except (ReleaseError, OSError, AttributeError):
         ours = False
     if not ours:
@@ -61,10 +61,10 @@ def write_releases(
     """
     with ExitStack() as stack:
         folders = [stack.enter_context(staged(out)) for out in outs]
-        parts = zip(outs, make(), folders, strict=True)
+        targets = zip(outs, make(), folders, strict=True)
         return {
             out: write_release(build, folder, () if _private(build) else baselines)
-            for out, build, folder in parts
+            for out, build, folder in targets
         }
 
 
@@ -98,13 +98,13 @@ def _write_samples(build: Build, root: Path) -> list[CardSample]:
     """Writes the images for the card: the first of each pair type, with its instruction."""
     samples = []
     for config in build.configs:
-        shown: set[str] = set()
+        pair_types: set[str] = set()
         for row in config.rows:
-            if not isinstance(row, SeededRow) or len(shown) == SAMPLE_COLUMNS:
+            if not isinstance(row, SeededRow) or len(pair_types) == SAMPLE_COLUMNS:
                 break
-            if row.pair_type in shown or row.seed_image is None:
+            if row.pair_type in pair_types or row.seed_image is None:
                 continue
-            shown.add(row.pair_type)
+            pair_types.add(row.pair_type)
             file = f"assets/{row.seed_image.path}"
             write_whole(root / file, row.seed_image.bytes)
             text = next(value for name, value in row if name.endswith("instruction"))
