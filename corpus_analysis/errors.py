@@ -1,4 +1,4 @@
-"""What stops a run of the miner."""
+"""Errors that stop a run of the miner."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def _verb_subject(verb: Word) -> Word | None:
     pointing = any(t.dep_ == "expl" for t in verb.lefts) or (
         bool(subjects) and subjects[-1].lower_ in _POINTING
     )
-    shown = verb.lower_ in _SHOWING and bool(subjects) and subjects[-1].lower_ in DEPICTIONS
-    if pointing or shown or verb.lower_ in HAVING:
+    depicts = verb.lower_ in _SHOWING and bool(subjects) and subjects[-1].lower_ in DEPICTIONS
+    if pointing or depicts or verb.lower_ in HAVING:
         there = next((t for t in verb.rights if t.dep_ in ("attr", "dobj")), None)
         if there is not None:
             return there
@@ -165,19 +165,23 @@ def sharing(subject: Word, before: Word) -> Iterator[Word]:
     root = root_of(subject)
     while is_listed(root) and root.tag_ in ("NN", "NNS"):
         root = root_of(root.head)  # "a fork, a chop, beans and an egg on a plate"
-    for left in root.lefts:
-        if left.dep_ == "nmod" and left.tag_ in NOUNS and any(t.dep_ == "cc" for t in left.rights):
-            yield left
+    for dependent in root.lefts:
+        if (
+            dependent.dep_ == "nmod"
+            and dependent.tag_ in NOUNS
+            and any(t.dep_ == "cc" for t in dependent.rights)
+        ):
+            yield dependent
     held = (t for of in root.rights if of.lower_ == "of" for t in of.rights if t.dep_ == "pobj")
     beside = (
-        one
+        noun
         for t in held
-        for one in conjuncts(t)
-        if any(a.dep_ in ("det", "nummod") for a in one.lefts)
+        for noun in conjuncts(t)
+        if any(a.dep_ in ("det", "nummod") for a in noun.lefts)
     )
-    for one in (root, *conjuncts(root), *beside):
-        if one.i != subject.i and one.i < before.i:
-            yield one
+    for noun in (root, *conjuncts(root), *beside):
+        if noun.i != subject.i and noun.i < before.i:
+            yield noun
 
 
 def root_of(noun: Word, joined: Container[str] = ("conj",)) -> Word:

@@ -14,7 +14,7 @@ from .names import (
     CaptionWords,
     Link,
     NamedThing,
-    Names,
+    NameResolver,
     ends_field,
     in_set,
     is_noun,
@@ -34,8 +34,8 @@ _MAX_COMMAS = 2
 class Coordination:
     """The rules of coordination for one ontology."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, resolver: NameResolver) -> None:
+        self._resolver = resolver
 
     def of_neighbors(self, doc: CaptionWords, joined: set[int]) -> Iterator[Link]:
         """Names with only a conjunction between them, which the tree links to nothing.
@@ -53,7 +53,7 @@ class Coordination:
 
     def _may_end_list(self, doc: CaptionWords, token: Word) -> bool:
         """Whether a word may be the second of two joined names, rather than a modifier."""
-        if token.lower_ not in self._names.ontology.by_last or token.dep_ == "poss":
+        if token.lower_ not in self._resolver.ontology.by_last or token.dep_ == "poss":
             return False
         if not is_noun(doc, token):
             return False
@@ -62,7 +62,7 @@ class Coordination:
 
     def _to_neighbor(self, doc: CaptionWords, token: Word) -> Link | None:
         """Link of a name to the one before its conjunction, if nothing else is between."""
-        second = self._names.resolve(doc, token)
+        second = self._resolver.resolve(doc, token)
         conjunction = None if second is None else self._conjunction(doc, second)
         if second is None or conjunction is None or second.head.i != token.i:
             return None
@@ -73,7 +73,7 @@ class Coordination:
         clause = token.dep_ in ("nsubj", "nsubjpass") and not _is_participle(token.head)
         if (clause or _only_describes(before)) and not _modifies_conjunct(before, token):
             return None
-        first = self._names.resolve(doc, before)
+        first = self._resolver.resolve(doc, before)
         if first is None or first.head.i != before.i:
             return None
         if conjunction.text == "," and before.lower_ in QUANTITIES:
@@ -95,10 +95,10 @@ class Coordination:
             word = doc[at]
             if word.lower_ in AND or (word.text == "," and _list_goes_on(doc, name)):
                 return word
-            named = word.tag_ in NOUNS and self._names.is_name(word)
+            named = word.tag_ in NOUNS and self._resolver.is_name(word)
             named = named and doc[at + 1].lower_ not in COATED  # "a chocolate frosted donut"
             if named and second.entity.animate and doc[at - 1].text != ",":
-                named = self._names.is_animate(word)  # "actor and tv producer"
+                named = self._resolver.is_animate(word)  # "actor and tv producer"
             # "with storage beautiful kitchen islands"
             ends = word.tag_ in NOUNS and doc[at + 1].tag_ in ("JJ", "DT", "PRP$", "CD")
             if word.tag_ not in BEFORE_NOUNS or named or ends or _has_object(doc, word):
@@ -107,7 +107,7 @@ class Coordination:
 
     def of_conjunct(self, doc: CaptionWords, token: Word) -> Iterator[Link]:
         """A conjunct and the nearest earlier conjunct of its chain that is an entity."""
-        second = self._names.resolve(doc, token)
+        second = self._resolver.resolve(doc, token)
         coordinator = _coordinator(doc, token)
         if second is None or not coordinator or _only_describes(token):
             return
@@ -115,23 +115,23 @@ class Coordination:
             return
         earlier = token.head
         listed = [t for t in earlier.rights if t.dep_ == "appos" and t.i < token.i]
-        if listed and token.dep_ == "conj" and self._names.resolve(doc, listed[-1]) is not None:
+        if listed and token.dep_ == "conj" and self._resolver.resolve(doc, listed[-1]) is not None:
             earlier = listed[-1]  # "a violin, a suitcase, and a candle"
         else:
             earlier = self._last_conjunct_before(doc, earlier, token)
         while True:
-            first = self._names.resolve(doc, _complement(earlier, token))
+            first = self._resolver.resolve(doc, _complement(earlier, token))
             first = first or self._last_content(doc, earlier, token)
             if first is not None:
                 nearer = self._joined_thing(doc, earlier, token, first, second)
                 if nearer is not None:
                     yield nearer, second, "coordination", coordinator
                 return
-            known = any(t.dep_ in QUANTIFYING for t in token.lefts)
-            if second.entity.animate and known and earlier.tag_ in ("NN", "NNS"):
+            quantified = any(t.dep_ in QUANTIFYING for t in token.lefts)
+            if second.entity.animate and quantified and earlier.tag_ in ("NN", "NNS"):
                 # "a girl making a sign with her hand and a woman"
-                above = noun_above(earlier, self._names.ends_name)
-                living = None if above is None else self._names.resolve(doc, above)
+                above = noun_above(earlier, self._resolver.ends_name)
+                living = None if above is None else self._resolver.resolve(doc, above)
                 if living is not None and living.entity.animate and coordinator == "and":
                     yield living, second, "coordination", coordinator
                     return
@@ -154,16 +154,16 @@ class Coordination:
             if first.plain.name == second.plain.name:
                 continue  # the prefilter need not have seen two
             at = start - 3 if doc[start - 2].text == "," and start > 2 else start - 2
-            last = self._names.resolve(doc, doc[at]) or first
+            last = self._resolver.resolve(doc, doc[at]) or first
             listed = [last]
             while (before := self._just_before(doc, listed[-1])) is not None:
                 listed.append(before)
-            if all(one.head.i != first.head.i for one in listed):
+            if all(earlier.head.i != first.head.i for earlier in listed):
                 continue
-            for later, one in pairwise(listed):
+            for later, earlier in pairwise(listed):
                 if later.head.i in joined:
                     continue
-                yield one, later, "coordination", ","
+                yield earlier, later, "coordination", ","
             if last.head.i != first.head.i:
                 yield last, second, "coordination", relation
 
@@ -187,7 +187,7 @@ class Coordination:
         plural = before.tag_ == later.head.tag_ == "NNS"
         if not (is_noun(doc, before) and (determined or plural)):
             return None
-        first = self._names.resolve(doc, before)
+        first = self._resolver.resolve(doc, before)
         if first is None or first.head.i != before.i:
             return None
         return first if first.entity.animate == later.entity.animate else None
@@ -200,8 +200,8 @@ class Coordination:
         words = [t for t in before[-1].rights if t.dep_ == "cc"] if before else []
         if not words or words[-1].i + 1 != min([*modifiers(token), token], key=lambda t: t.i).i:
             return
-        first = self._names.resolve(doc, before[-1])
-        second = self._names.resolve(doc, token)
+        first = self._resolver.resolve(doc, before[-1])
+        second = self._resolver.resolve(doc, token)
         if first is not None and second is not None:
             yield first, second, "coordination", words[-1].lower_
 
@@ -209,7 +209,7 @@ class Coordination:
         """The last of the things joined to a noun that stands before a conjunct, if the parser
         joins each of them to the first: "embroidery and a skirt, a clutch"."""
         for joined in reversed([t for t in noun.rights if t.dep_ == "conj" and t.i < conjunct.i]):
-            if joined.tag_ in NOUNS and self._names.resolve(doc, joined) is not None:
+            if joined.tag_ in NOUNS and self._resolver.resolve(doc, joined) is not None:
                 return joined
         return noun
 
@@ -223,7 +223,7 @@ class Coordination:
             at_hand = at_hand or (right.dep_ == "prep" and right.lower_ in SPATIAL)
             if target is not None and at_hand:
                 things = [t for t in (target, *conjuncts(target)) if t.i < conjunct.i]
-                thing = (self._names.resolve(doc, t) for t in reversed(things))
+                thing = (self._resolver.resolve(doc, t) for t in reversed(things))
                 return next((content for content in thing if content is not None), None)
         return None
 
@@ -244,8 +244,8 @@ class Coordination:
         couple = first.entity.animate and second.entity.animate
         if second.entity.animate and not first.entity.animate and _in_clause(second.head):
             # "a man eating a donut and a woman eating a cake"
-            above = noun_above(first.head, self._names.ends_name)
-            living = None if above is None else self._names.resolve(doc, above)
+            above = noun_above(first.head, self._resolver.ends_name)
+            living = None if above is None else self._resolver.resolve(doc, above)
             if living is not None and living.entity.animate:
                 return living
         for right in noun.rights:
@@ -258,7 +258,7 @@ class Coordination:
                 continue  # "a plate of rice and a bowl of soup"
             if right.lower_ == "of" and _is_bare_content(target, conjunct):
                 continue  # "a bottle of wine and a glass"
-            inner = self._names.resolve(doc, target)
+            inner = self._resolver.resolve(doc, target)
             if inner is None and right.lower_ == "with" and not first.entity.animate:
                 return first if second.entity.animate else None
             if inner is None and right.lower_ == "in" and "garment" in second.entity.kinds:
@@ -297,8 +297,8 @@ def _only_describes(conjunct: Word) -> bool:
     if root.dep_ != "pobj":
         describes = root.dep_ in ("compound", "nmod") and root.head.lower_ not in ACTING | {"side"}
         return describes and not _is_list(root)
-    made = root.head.head.lower_ if root.head.lower_ == "of" else ""
-    return root.head.lower_ == "for" or made in ("made", "out")
+    source = root.head.head.lower_ if root.head.lower_ == "of" else ""
+    return root.head.lower_ == "for" or source in ("made", "out")
 
 
 def _is_doing(noun: Word) -> bool:
@@ -360,8 +360,8 @@ def _list_goes_on(doc: Sequence[Word], name: Word) -> bool:
     if not listed or after + 1 >= len(doc):
         return False
     # but not "the choir, a recent winner, will sing"
-    told = doc[after].text == "," and doc[after + 1].tag_ in _FINITE
-    return doc[after].lower_ in AND | {","} and not told
+    is_clause = doc[after].text == "," and doc[after + 1].tag_ in _FINITE
+    return doc[after].lower_ in AND | {","} and not is_clause
 
 
 def _is_bare_content(held: Word, conjunct: Word) -> bool:

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 from .attachment import Word, is_listed
 from .coordination import Coordination
-from .names import QUANTIFYING, CaptionWords, Link, NamedThing, Names, Pattern, end, modifiers
+from .names import (
+    QUANTIFYING,
+    CaptionWords,
+    Link,
+    NamedThing,
+    NameResolver,
+    Pattern,
+    end,
+    modifiers,
+)
 from .ontology import Ontology, distinct
 from .prefilter import COORDINATORS, PUNCTUATION, triggered
 from .prepositions import Prepositions
@@ -78,9 +87,9 @@ class Extractor:
 
     def __init__(self, ontology: Ontology) -> None:
         self.ontology = ontology
-        self._names = Names(ontology)
-        self._coordination = Coordination(self._names)
-        self._prepositions = Prepositions(self._names)
+        self._resolver = NameResolver(ontology)
+        self._coordination = Coordination(self._resolver)
+        self._prepositions = Prepositions(self._resolver)
 
     def pairs(self, words: Sequence[Word], text: str) -> list[CaptionPair]:
         """Every pair of one parsed caption; `text` is what was parsed.
@@ -127,7 +136,7 @@ class Extractor:
         things: dict[int, NamedThing] = {}
         for token in doc:
             if token.lower_ in self.ontology.by_last:
-                thing = self._names.resolve(doc, token)
+                thing = self._resolver.resolve(doc, token)
                 if thing is not None:
                     things.setdefault(thing.head.i, thing)
         return [_mention(text, things[at]) for at in sorted(things)]

@@ -76,7 +76,7 @@ class CaptionWords(tuple[Word, ...]):
     text: str
     """The text that was parsed."""
     resolved: dict[int, NamedThing | None]
-    """Results of `Names.resolve`, by the position of the word: several rules need the same."""
+    """Results of `NameResolver.resolve` by the position of the word; several rules need them."""
 
     def __new__(cls, words: Iterable[Word], text: str) -> CaptionWords:
         self = super().__new__(cls, words)
@@ -88,7 +88,7 @@ Link = tuple[NamedThing, NamedThing, Pattern, str]
 """Two mentions, how they are linked, and by which words."""
 
 
-class Names:
+class NameResolver:
     """The names of one ontology, as the words of a caption give them."""
 
     def __init__(self, ontology: Ontology) -> None:
@@ -152,15 +152,15 @@ class Names:
             return None
         if figure is not None:
             return self.named(doc, figure)
-        shown = _is_shown(token)
-        if word in QUANTITIES or word in PICKING or shown:
+        depicts = _is_shown(token)
+        if word in QUANTITIES or word in PICKING or depicts:
             of = next((t for t in token.rights if t.dep_ == "prep" and t.lower_ == "of"), None)
             inner = of and next((t for t in of.rights if t.dep_ == "pobj"), None)
             thing = self.resolve(doc, inner) if inner else None
             if thing is not None:
-                quantity = thing.quantity or (None if shown else token)
+                quantity = thing.quantity or (None if depicts else token)
                 return replace(thing, quantity=quantity)
-            if shown or (of is not None and word in GROUPS):
+            if depicts or (of is not None and word in GROUPS):
                 return None  # "picture with a dog" is the image; "a group of letters" is no people
         return self.named(doc, token)
 

@@ -75,9 +75,9 @@ class Noun(Struct):
         """Every surface form, singular and plural."""
         yield self.name
         yield from self.plural or (plural(self.name),)
-        for other in self.also:
-            yield other
-            yield plural(other)
+        for synonym in self.also:
+            yield synonym
+            yield plural(synonym)
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ class Ontology:
             nouns = _read(folder / f"{category}.yaml")
             kinds = _kinds(nouns, folder / f"{category}.yaml")
             for noun in nouns:
-                for name, found in _entities(noun, category, kinds[noun.name]):
+                for name, surfaces in _entities(noun, category, kinds[noun.name]):
                     if name.name in entities:
                         raise OntologyError(
                             f"{folder}: {name.name!r} is defined twice", code="duplicate-id"
                         )
                     entities[name.name] = name
-                    _add(forms, found, name, f"{folder / category}.yaml")
+                    _add(forms, surfaces, name, f"{folder / category}.yaml")
         for noun in _read(folder / f"{NOT_VISUAL}.yaml"):
             _add(forms, noun.forms(), None, f"{folder / NOT_VISUAL}.yaml")
         for compound in _lines(folder / OTHER_KINDS):
@@ -239,7 +239,7 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
     """Name -> everything above it in its file, up to the root, which may be the first entry."""
     root = nouns[0].name if nouns[0].root else ""
     above = {n.name: n.is_ or (root if n.name != root else "") for n in nouns}
-    found = {}
+    kinds = {}
     for name in above:
         chain: list[str] = []
         at = above[name]
@@ -251,8 +251,8 @@ def _kinds(nouns: list[Noun], path: Path) -> dict[str, frozenset[str]]:
                 )
             chain.append(at)
             at = above[at]
-        found[name] = frozenset(chain)
-    return found
+        kinds[name] = frozenset(chain)
+    return kinds
 
 
 def _entities(
@@ -284,8 +284,8 @@ def _add(
                 code="bad-entry",
             )
         if forms.setdefault(surface, entity) is not entity:
-            other = forms[surface]
+            named = forms[surface]
             raise OntologyError(
-                f"{where}: {surface!r} already names {other.name if other else 'nothing visual'!r}",
+                f"{where}: {surface!r} already names {named.name if named else 'nothing visual'!r}",
                 code="duplicate-id",
             )

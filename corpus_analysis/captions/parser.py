@@ -135,11 +135,11 @@ def without_optional_imports() -> Iterator[None]:
 class _Hidden(MetaPathFinder):
     """Makes importing some packages fail."""
 
-    def __init__(self, names: set[str]) -> None:
-        self.names = names
+    def __init__(self, packages: set[str]) -> None:
+        self.packages = packages
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
-        if fullname.partition(".")[0] in self.names:
+        if fullname.partition(".")[0] in self.packages:
             raise ModuleNotFoundError(f"{fullname} is hidden", name=fullname)
 
 

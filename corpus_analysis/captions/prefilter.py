@@ -226,12 +226,12 @@ class Prefilter:
             for word, forms in ontology.by_last.items()
             if word in self.heads and any(f.before for f in forms)
         }
-        """Of words that end names of several words: the name of the word alone, the longer ones
-        by the word before it."""
+        """Word that ends names of several words -> names of the word alone, and the longer ones by
+        the word before it."""
         # `may_hold_pair` reads a word as one or the other.
-        if both := TRIGGERS & set(self.heads):
+        if ambiguous := TRIGGERS & set(self.heads):
             raise OntologyError(
-                f"the ontology names {sorted(both)}, which link entities; rename them",
+                f"the ontology names {sorted(ambiguous)}, which link entities; rename them",
                 code="bad-entry",
             )
 
@@ -246,24 +246,24 @@ class Prefilter:
         start = places[0]  # nothing before can link anything
         for at in places:
             read.through(words, start, at)
-            own = self.heads[words[at]]
+            word_names = self.heads[words[at]]
             if words[at] in self._longer:
-                own = self._names(words, at)
-            for number, marks, names in reversed(named) if own else ():
+                word_names = self._names_at(words, at)
+            for number, marks, earlier_names in reversed(named) if word_names else ():
                 if number <= read.field or read.words - number > _FAR:
                     break
-                differ = len(own) > 1 or own != names
+                differ = len(word_names) > 1 or word_names != earlier_names
                 if not (differ and read.links(number, marks)):
                     continue
                 if read.linked > number or read.mark != "," or _goes_on(words, at + 1):
                     return True
             read.words += 1
-            if own:  # not what is only the end of a longer name
-                named.append((read.words, read.marks, own))
+            if word_names:  # not what is only the end of a longer name
+                named.append((read.words, read.marks, word_names))
             start = at + 1
         return False
 
-    def _names(self, words: list[str], at: int) -> frozenset[str]:
+    def _names_at(self, words: list[str], at: int) -> frozenset[str]:
         """Names that a word may end: the word alone, and longer ones that are spelled out.
 
         Words of ASCII letters only, so no less than the extraction finds.
@@ -294,7 +294,7 @@ def _by_nearest(
     forms: Iterable[tuple[tuple[str, ...], str]],
 ) -> dict[str, list[tuple[tuple[str, ...], str]]]:
     """Names of several words by the word before the last."""
-    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    forms_by_word: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for before, name in forms:
-        found.setdefault(before[0], []).append((before, name))
-    return found
+        forms_by_word.setdefault(before[0], []).append((before, name))
+    return forms_by_word

@@ -18,7 +18,7 @@ from .attachment import (
     sharing,
     subject_before,
 )
-from .names import QUANTIFYING, CaptionWords, Link, NamedThing, Names, end
+from .names import QUANTIFYING, CaptionWords, Link, NamedThing, NameResolver, end
 from .ontology import SOMEBODY
 from .prefilter import HAVING, ITSELF, PLACES, SPATIAL
 from .subjects import SubjectNoun, Subjects
@@ -64,10 +64,10 @@ _MAX_RELATION = 5
 class Prepositions:
     """The rules of prepositions for one ontology."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._subjects = Subjects(names)
-        self._support = Support(names)
+    def __init__(self, resolver: NameResolver) -> None:
+        self._resolver = resolver
+        self._subjects = Subjects(resolver)
+        self._support = Support(resolver)
 
     def of_preposition(self, doc: CaptionWords, token: Word) -> Iterator[Link]:
         """Links the object of a spatial preposition to each noun that the phrase modifies."""
@@ -91,7 +91,7 @@ class Prepositions:
             return
         glasses = second.head.lower_ == "glasses" and second.entity.name == "glass"
         if token.lower_ == "with" and glasses and subject[1].entity.animate:
-            second = self._names.as_kind(second, "eyeglasses", second.begin)
+            second = self._resolver.as_kind(second, "eyeglasses", second.begin)
         yield from self._links(doc, token, subject, second)
 
     def _links(
@@ -105,8 +105,8 @@ class Prepositions:
             return
         if not _places_both(first, second, relation, token):
             return
-        for other in self._sharing(doc, token, subject, second):
-            yield other, second, "preposition", relation
+        for sharer in self._sharing(doc, token, subject, second):
+            yield sharer, second, "preposition", relation
         yield first, second, "preposition", relation
         start = doc[_relation_start(doc, token)]
         if start.head.i == first.head.i and relation not in ("with", "on", "over", "around"):
@@ -130,21 +130,21 @@ class Prepositions:
         had = root.dep_ == "pobj" and root.head.lower_ == "with" and not first.entity.animate
         if had or (token.lower_ == "over" and "garment" in second.entity.kinds):
             return  # "a plate with toast and meat next to a cup", "glasses and a coat over a shirt"
-        others = [*sharing(noun, token)]
-        if not others and noun.lower_ in QUANTITIES:
-            others = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
-        shown = root.dep_ == "pobj" and root.head.head.lower_ in DEPICTIONS
+        nouns = [*sharing(noun, token)]
+        if not nouns and noun.lower_ in QUANTITIES:
+            nouns = [*sharing(first.head, token)]  # "a group of men and goats under a tree"
+        depicted = root.dep_ == "pobj" and root.head.head.lower_ in DEPICTIONS
         # "a board and a knife, with carrots"
         apart = token.i > 0 and doc[token.i - 1].text == ","
         everyone = (
             apart
             or (joined and is_set_back(doc, second))
-            or (not joined and of_noun and (shown or root.dep_ != "pobj"))
+            or (not joined and of_noun and (depicted or root.dep_ != "pobj"))
             or noun.dep_ in _ACTORS
         )
-        for other in others:
-            also = self._names.resolve(doc, other)
-            if also is None or (joined and of_noun and _is_described(other)):
+        for sharer in nouns:
+            also = self._resolver.resolve(doc, sharer)
+            if also is None or (joined and of_noun and _is_described(sharer)):
                 continue
             people = {also.entity.category, first.entity.category} == {"people"}
             alike = also.entity.animate == first.entity.animate and not of_noun
@@ -158,15 +158,15 @@ class Prepositions:
         if verb is None or token.head.lower_ in _PAINTED:
             return
         subject = subject_before(verb)
-        first = None if subject is None else self._names.resolve(doc, subject)
+        first = None if subject is None else self._resolver.resolve(doc, subject)
         if first is None or first.entity.category == "people":
             return
         things = [t for t in verb.rights if t.dep_ == "dobj"]
-        for noun in (one for thing in things for one in (thing, *conjuncts(thing))):
-            second = self._names.resolve(doc, noun) if noun.i < token.i else None
-            shown = second is not None and second.head.lower_ not in DEPICTIONS
+        for noun in (conjunct for thing in things for conjunct in (thing, *conjuncts(thing))):
+            second = self._resolver.resolve(doc, noun) if noun.i < token.i else None
+            is_real = second is not None and second.head.lower_ not in DEPICTIONS
             # "a cow has a bird on it", but not "has a tag on it"
-            if second is not None and shown and first.entity.animate <= second.entity.animate:
+            if second is not None and is_real and first.entity.animate <= second.entity.animate:
                 yield first, second, "preposition", "with"
 
     def _things_on_support(
@@ -177,9 +177,9 @@ class Prepositions:
             return
         if seat.head.head.lower_ not in ("on", "at"):
             return
-        subject = noun_above(seat.head, self._names.ends_name)
+        subject = noun_above(seat.head, self._resolver.ends_name)
         for noun in () if subject is None else (*sharing(subject, seat.head), subject):
-            thing = self._names.resolve(doc, noun)
+            thing = self._resolver.resolve(doc, noun)
             if thing is not None:
                 yield thing, second, "preposition", relation
 
@@ -189,22 +189,22 @@ class Prepositions:
         if target is None or target.i + 1 == len(doc) or target.tag_ != "NN":
             return target
         after = doc[target.i + 1]
-        cut = after.tag_ in NOUNS and after.dep_ == "ROOT" and self._names.is_name(after)
-        return after if cut and not self._names.is_name(target) else target
+        cut = after.tag_ in NOUNS and after.dep_ == "ROOT" and self._resolver.is_name(after)
+        return after if cut and not self._resolver.is_name(target) else target
 
     def _first_named(self, doc: CaptionWords, target: Word) -> NamedThing | None:
         """Entity of a word, or else of the next one joined to it: "with long hair and a hat", but
         not "with a grin holding an apple and a dahlia"."""
         joined = [t for t in target.lefts if t.dep_ == "nmod" and t.tag_ in NOUNS]
         if joined and doc[joined[-1].i + 1].tag_ == "VBG":  # "on a tripod facing a mountain"
-            return self._names.resolve(doc, joined[-1])
+            return self._resolver.resolve(doc, joined[-1])
         for noun in joined:  # "with a scooter and tennis racket"
-            thing = self._names.resolve(doc, noun) if any(noun.rights) else None
-            whole = self._names.resolve(doc, target)
-            if thing and whole:
+            thing = self._resolver.resolve(doc, noun) if any(noun.rights) else None
+            target_thing = self._resolver.resolve(doc, target)
+            if thing and target_thing:
                 return thing
         for noun in (target, *conjuncts(target)):
-            thing = self._names.resolve(doc, noun)
+            thing = self._resolver.resolve(doc, noun)
             between = doc[target.i + 1 : noun.i]
             if thing is not None and any(t.dep_ == "dobj" for t in between):
                 return None
@@ -279,8 +279,8 @@ def _says_place(doc: CaptionWords, token: Word, above: Word, target: Word) -> bo
         near = token.i and token.head.i == token.i - 1
         if near and token.head.lower_ in POSTURES | MOVING:
             return True  # "standing by vintage car", "passes by buildings"
-        known = any(t.dep_ in QUANTIFYING for t in target.lefts)
-        return known and not target.tag_.startswith("NNP")
+        quantified = any(t.dep_ in QUANTIFYING for t in target.lefts)
+        return quantified and not target.tag_.startswith("NNP")
     if word in LINKS:
         return above.head.lower_ != "with"  # "with a side of bread"
     return not (is_place(above) and (word == "with" or above.tag_.startswith("VB")))
@@ -288,44 +288,53 @@ def _says_place(doc: CaptionWords, token: Word, above: Word, target: Word) -> bo
 
 def _places_both(first: NamedThing, second: NamedThing, relation: str, token: Word) -> bool:
     """Whether a preposition says that the two are there, beside or on each other."""
-    one, other = first.entity, second.entity
+    subject, target = first.entity, second.entity
     words = relation.split()
     if words[0] in _DIRECTIONS and len(words) > 2 and _BESIDES.isdisjoint(words):
         return False  # "steps to the edge of a table"
-    if words[0] == "side" and other.category == "food_kitchen":
+    if words[0] == "side" and target.category == "food_kitchen":
         return False  # "a plate with a side of rice"
     if words[0] in ("up", "down"):
         return False  # "rides up the side of a ramp"
-    if words[:2] == ["in", "the"] and other.category == "vehicles":
+    if words[:2] == ["in", "the"] and target.category == "vehicles":
         return False  # "in the back of a truck" is in it
-    if one.category == "animals" and relation == "with" and other.name == "coat":
+    if subject.category == "animals" and relation == "with" and target.name == "coat":
         return False  # its own
     clause = second.head.head.dep_ == "pcomp" and second.head.dep_ in _ACTORS
-    if clause and one.animate and not other.animate:
+    if clause and subject.animate and not target.animate:
         # "sleeping with his phone on", but not "near a wall with pots hanging"
         return any(t.lower_ in POSSESSIVES for t in second.head.lefts)
-    if relation in ("on", "with") and one.animate and other.name in ("door", "window"):
+    if relation in ("on", "with") and subject.animate and target.name in ("door", "window"):
         return False
-    if words[0] in ("on", "at") and one.animate and other.name in GROUNDS:
+    if words[0] in ("on", "at") and subject.animate and target.name in GROUNDS:
         return False
-    parts = ("lights", "car" if "train" in {one.name, *one.kinds} else "lights")
-    if relation == "with" and one.category == "vehicles" and other.name in parts:
+    attached = ("lights", "car" if "train" in {subject.name, *subject.kinds} else "lights")
+    if relation == "with" and subject.category == "vehicles" and target.name in attached:
         return False  # its own
-    if relation == "on" and other.name == SOMEBODY and not any(second.head.lefts):
+    if relation == "on" and target.name == SOMEBODY and not any(second.head.lefts):
         return False  # CC3M's word for the name of a place
-    if relation == "on" and token.head.lower_ in PLAYED and other.category == "devices_leisure":
+    if relation == "on" and token.head.lower_ in PLAYED and target.category == "devices_leisure":
         return False  # "plays on a piano"
-    flat = other.category == "food_kitchen" or other.name == "paper"
-    own = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)
-    if one.category == "animals" and other.name in SHELLS and own:
+    flat = target.category == "food_kitchen" or target.name == "paper"
+    possessed = any(t.lower_ in ("its", *POSSESSIVES) for t in second.head.lefts)
+    if subject.category == "animals" and target.name in SHELLS and possessed:
         return False  # "a turtle spinning on its shell"
-    if relation == "on" and one.category == "people" and flat and token.head.lower_ not in POSTURES:
+    if (
+        relation == "on"
+        and subject.category == "people"
+        and flat
+        and token.head.lower_ not in POSTURES
+    ):
         return False
-    if other.name == "camera" and relation in ("in front of", "back to", "close to", "past"):
+    if target.name == "camera" and relation in ("in front of", "back to", "close to", "past"):
         return False  # of the photographer
-    if relation == "on" and one.animate and not SCREENS.isdisjoint({other.name, *other.kinds}):
+    if (
+        relation == "on"
+        and subject.animate
+        and not SCREENS.isdisjoint({target.name, *target.kinds})
+    ):
         return token.head.lower_ in POSTURES
-    return not (other.name in OFFSPRING and one.category == "animals" and relation == "with")
+    return not (target.name in OFFSPRING and subject.category == "animals" and relation == "with")
 
 
 def _relation(doc: Sequence[Word], token: Word) -> str:

@@ -16,7 +16,7 @@ from .attachment import (
     root_of,
     subject_of,
 )
-from .names import BEFORE_NOUNS, QUANTIFYING, CaptionWords, NamedThing, Names
+from .names import BEFORE_NOUNS, QUANTIFYING, CaptionWords, NamedThing, NameResolver
 from .support import SURFACES, Support, below, is_beside_it, is_of_it, is_set_back, place_start
 from .words import (
     ALOFT,
@@ -72,25 +72,25 @@ SubjectNoun = tuple[Word, NamedThing]
 class Subjects:
     """Rules for the subject of a phrase, for one ontology."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._support = Support(names)
+    def __init__(self, resolver: NameResolver) -> None:
+        self._resolver = resolver
+        self._support = Support(resolver)
 
     def by_tree(self, doc: CaptionWords, token: Word, second: NamedThing) -> SubjectNoun | None:
         """The noun that a prepositional phrase modifies by the tree, and what it names."""
         above = above_of(doc, token)
         subject = _put_object(token, above, second)
-        made = above.dep_ == "pobj" and above.head.lower_ == "as"
-        if token.lower_ == "with" and made and above.head.head.lower_ in _MADE_AS:
+        in_role = above.dep_ == "pobj" and above.head.lower_ == "as"
+        if token.lower_ == "with" and in_role and above.head.head.lower_ in _MADE_AS:
             above = above.head  # "a desk set up as an office with a laptop"
         if subject is None:
-            subject = subject_of(above, self._names.ends_name) or _mistagged_subject(doc, token)
+            subject = subject_of(above, self._resolver.ends_name) or _mistagged_subject(doc, token)
         if subject is None:
             return None
-        thing = self._names.resolve(doc, subject)
+        thing = self._resolver.resolve(doc, subject)
         if thing is None and subject.lower_ in COLORS:  # "brown and white dog sitting"
             subject = next((t for t in conjuncts(subject) if t.tag_ in NOUNS), subject)
-            thing = self._names.resolve(doc, subject)
+            thing = self._resolver.resolve(doc, subject)
         if thing is not None:
             return subject, thing
         rides = second.entity.category == "vehicles" and token.lower_ == "on"
@@ -106,8 +106,8 @@ class Subjects:
         aloft = token.lower_ == "between" and subject.lower_ in ALOFT
         further = aloft or token.lower_ not in _NEAREST
         for climbed in range(_MAX_PLACES):
-            subject = noun_above(subject, self._names.ends_name)
-            thing = None if subject is None else self._names.resolve(doc, subject)
+            subject = noun_above(subject, self._resolver.ends_name)
+            thing = None if subject is None else self._resolver.resolve(doc, subject)
             if subject is None or thing is not None or (further and climbed):
                 break
         if subject is None or thing is None:
@@ -123,7 +123,7 @@ class Subjects:
         noun = doc[start.i - 1] if start.i else token
         if token.lower_ in _NEAREST or noun.tag_ not in NOUNS or noun.head.tag_ in NOUNS:
             return None
-        thing = self._names.resolve(doc, noun)
+        thing = self._resolver.resolve(doc, noun)
         return None if thing is None or thing.entity.animate else (noun, thing)
 
     def resolve_subject(
@@ -147,11 +147,11 @@ class Subjects:
             if not used and first.entity.name in _VESSELS:
                 return subject  # "a farmer carrying a crate with vegetables"
         eaten = first.entity.category == "food_kitchen" and noun.head.lower_ == "with"
-        whole = noun.head.head
-        had = noun.dep_ == "pobj" and noun.head.lower_ == "with" and whole.tag_ in NOUNS
+        owner = noun.head.head
+        had = noun.dep_ == "pobj" and noun.head.lower_ == "with" and owner.tag_ in NOUNS
         if token.dep_ == "agent" and had:  # "a house with a door surrounded by trees"
-            around = self._names.resolve(doc, whole)
-            return subject if around is None else (whole, around)
+            around = self._resolver.resolve(doc, owner)
+            return subject if around is None else (owner, around)
         put = token.head.lower_ in PUTTING | FILLING and not is_place(token.head)
         put = put or _put_object(token, above_of(doc, token), second) is not None
         if (token.head.tag_ == "VBN" and not eaten) or put:
@@ -160,7 +160,7 @@ class Subjects:
         if furniture is not None:
             return furniture
         before = doc[token.i - 1]
-        unknown = before.tag_ in NOUNS and self._names.resolve(doc, before) is None
+        unknown = before.tag_ in NOUNS and self._resolver.resolve(doc, before) is None
         room = before.dep_ == "pobj" and before.head.lower_ == "in" and not is_set_back(doc, second)
         # "a motorcycle in a lot with cars"
         room = room and not first.entity.category == second.entity.category == "vehicles"
@@ -181,8 +181,8 @@ class Subjects:
         "a woman in a hat with a dog", "people wearing helmets standing next to bikes".
         """
         noun, first = subject
-        above = noun_above(noun, self._names.ends_name)
-        owner = None if above is None else self._names.resolve(doc, above)
+        above = noun_above(noun, self._resolver.ends_name)
+        owner = None if above is None else self._resolver.resolve(doc, above)
         if above is None or owner is None:
             clad = noun.dep_ == "pobj" and noun.head.lower_ == "in"
             acts = token.head.dep_ in ("acl", "advcl") and token.head.tag_ == "VBG"
@@ -216,7 +216,7 @@ class Subjects:
             food = root_of(food)  # "a bowl of noodles and meat with a fork"
         if (eaten and token.lower_ == "with") or food.dep_ != "pobj" or food.head.lower_ != "of":
             return None
-        thing = self._names.resolve(doc, food.head.head)
+        thing = self._resolver.resolve(doc, food.head.head)
         held = thing is not None and thing.entity.name in _VESSELS and thing.head.i != food.i
         return (food.head.head, thing) if thing is not None and held else None
 
@@ -229,34 +229,35 @@ class Subjects:
         "A man blows out candles on a cake", "a woman behind a table with carrots on it", "a cow
         next to a tree with red leaves", "a woman shows her bagel with cheese".
         """
-        people, what = chosen[1].entity.category == "people", second.entity
+        people, target = chosen[1].entity.category == "people", second.entity
         before = doc[token.i - 1]
         of_it = people and (
             is_of_it(second.head, chosen[0], before) or is_beside_it(doc, second.head)
         )
-        on_top = what.category == "food_kitchen" or what.name in SURFACES
+        on_top = target.category == "food_kitchen" or target.name in SURFACES
         if token.lower_ == "on" and people and on_top and token.head.lower_ not in POSTURES:
             objects = (t for t in token.head.rights if t.dep_ == "dobj" and t.i < token.i)
             before = next(objects, before)
         elif token.lower_ != "with" or before.tag_ not in NOUNS or before.i == chosen[0].i:
             return chosen
-        thing = self._names.resolve(doc, before) if before.tag_ in NOUNS else None
-        growing = what.name in _GROWING or "flower" in what.kinds
+        thing = self._resolver.resolve(doc, before) if before.tag_ in NOUNS else None
+        growing = target.name in _GROWING or "flower" in target.kinds
         if thing is None or thing.entity.animate:
-            if thing is not None and people and what.animate:
+            if thing is not None and people and target.animate:
                 # "people riding horses with dogs behind them", "a pony with a boy riding on it"
                 after = [t.lower_ for t in doc[second.head.i + 1 : second.head.i + 4]]
                 ridden = any(on == "on" and it in ("it", "its") for on, it in pairwise(after))
                 return (before, thing) if ridden else chosen
             return None if of_it or (growing and not people) else chosen
         eaten = thing.entity.category == "food_kitchen" and (
-            what.name == "candle" or (what.category == "food_kitchen" and what.name not in _CUTLERY)
+            target.name == "candle"
+            or (target.category == "food_kitchen" and target.name not in _CUTLERY)
         )
-        kept = thing.entity.name in _VESSELS and what.category == "food_kitchen"
-        kept = kept and what.name not in _CUTLERY
-        kept = kept or (thing.entity.category == "vehicles" and what.name == "trailer")
+        contains = thing.entity.name in _VESSELS and target.category == "food_kitchen"
+        contains = contains and target.name not in _CUTLERY
+        contains = contains or (thing.entity.category == "vehicles" and target.name == "trailer")
         on_top = token.lower_ == "on"
-        return (before, thing) if of_it or growing or eaten or kept or on_top else chosen
+        return (before, thing) if of_it or growing or eaten or contains or on_top else chosen
 
 
 def _is_company(owner: NamedThing, inner: str, token: Word, second: NamedThing) -> bool:
@@ -279,16 +280,16 @@ def _is_company(owner: NamedThing, inner: str, token: Word, second: NamedThing) 
 def _is_about_owner(token: Word, subject: SubjectNoun, second: NamedThing) -> bool:
     """Whether a phrase after what somebody is on, in, holds or wears is about that somebody."""
     noun, first = subject
-    category, other = first.entity.category, second.entity
+    category, target = first.entity.category, second.entity
     joined = token.lower_ == "with"
     if category in ("furniture", "vehicles"):
-        if other.animate or other.category == "devices_leisure":
+        if target.animate or target.category == "devices_leisure":
             return True
-        if other.category == "food_kitchen" and "chair" in first.entity.name:
+        if target.category == "food_kitchen" and "chair" in first.entity.name:
             return True  # "a toddler in a high chair with a cake"
     if any(t.lower_ in _OWN for t in below(second.head)):
         return True  # "with a phone in his hand"
-    if category == "food_kitchen" and other.animate:
+    if category == "food_kitchen" and target.animate:
         return True
     if joined and noun.head.lower_ in _AIMS and not is_place(noun.head.head):
         return True  # "waiting for a train with a phone"

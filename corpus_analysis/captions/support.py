@@ -13,7 +13,7 @@ from .attachment import (
     is_placing,
     root_of,
 )
-from .names import CaptionWords, NamedThing, Names
+from .names import CaptionWords, NamedThing, NameResolver
 from .words import FLYING, SET_BACK, WEARING
 
 SURFACES = frozenset(("table", "desk", "counter", "shelf", "tripod", "stove", "cabinet"))
@@ -45,8 +45,8 @@ _INSIDE = frozenset(("it", "inside", "them"))
 class Support:
     """Rules for what is on, at or beside something, for one ontology."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, resolver: NameResolver) -> None:
+        self._resolver = resolver
 
     def upper(self, doc: CaptionWords, token: Word, first: NamedThing) -> NamedThing | None:
         """The upper of two supports: the plate in "it is on a plate on a table"."""
@@ -55,7 +55,7 @@ class Support:
             return None
         if before.head.lower_ not in ("on", "in") or before.head.i < first.head.i:
             return None
-        thing = self._names.resolve(doc, before)
+        thing = self._resolver.resolve(doc, before)
         return None if thing is None or thing.entity.animate else thing
 
     def of_subject(
@@ -75,21 +75,21 @@ class Support:
         if noun.dep_ != "pobj" or noun.i <= first.head.i:
             return None
         if relation == "on" and first.entity.animate and noun.head.lower_ in _BESIDE:
-            thing = self._names.resolve(doc, noun)
+            thing = self._resolver.resolve(doc, noun)
             placed = thing is not None and thing.entity.category not in _PLACED
             return thing if placed and second.entity.name in SURFACES else None
         at = _AT_TABLE if relation == "with" else _AT
         if noun.head.lower_ != "on" and noun.head.lower_ not in at:
             return None
-        thing = self._names.resolve(doc, noun)
+        thing = self._resolver.resolve(doc, noun)
         if thing is None:
             return None
         if relation == "with" and first.entity.animate:
             laid = thing.entity.name in _LAID and noun.head.lower_ in _AT_TABLE
             laid = laid and second.entity.category in _ON_TABLES
             words = (*second.head.lefts, *below(second.head))
-            own = any(t.lower_ in POSSESSIVES for t in words)  # "with glasses in their hands"
-            return thing if laid and not own and not is_set_back(doc, second) else None
+            possessed = any(t.lower_ in POSSESSIVES for t in words)  # "with glasses in their hands"
+            return thing if laid and not possessed and not is_set_back(doc, second) else None
         at_work = noun.head.lower_ == "at" and thing.entity.category == "devices_leisure"
         if second.entity.animate and thing.entity.name in _BOARDED:
             return None  # "sitting on a train next to a woman"
@@ -128,7 +128,7 @@ class Support:
             return None
         if relation == "on" and root_of(noun).head.lower_ == "with":
             return None  # "a cake with candles on a table"
-        thing = self._names.resolve(doc, noun)
+        thing = self._resolver.resolve(doc, noun)
         if thing is None or thing.entity.animate or thing.head.i in (first.head.i, second.head.i):
             return None
         return None if "garment" in thing.entity.kinds else thing
@@ -146,10 +146,10 @@ class Support:
             return None
         if is_set_back(doc, second):
             return None
-        thing = self._names.resolve(doc, before)
+        thing = self._resolver.resolve(doc, before)
         if thing is None or thing.entity.animate:
             return None
-        joined = any(one.i == before.i for one in conjuncts(subject))
+        joined = any(conjunct.i == before.i for conjunct in conjuncts(subject))
         joined = joined or is_of_it(second.head, subject, before) or is_beside_it(doc, second.head)
         return (before, thing) if joined or thing.entity.category == "furniture" else None
 

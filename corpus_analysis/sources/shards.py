@@ -124,7 +124,7 @@ def source_names(settings: SourceSettings) -> dict[str, str]:
         length = 1
         if alike[segments[-1]] > 1:
             other_paths = [Path(f).parts for f in files if f != file]
-            while any(segments[-length:] == other[-length:] for other in other_paths):
+            while any(segments[-length:] == path[-length:] for path in other_paths):
                 length += 1
         path_by_name["/".join(segments[-length:])] = file
     return path_by_name

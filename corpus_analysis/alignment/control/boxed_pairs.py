@@ -162,7 +162,7 @@ def _choose(
             return MatchedBox(_around(boxes), largest, len(boxes), "group")
     else:
         in_contact = [
-            box for box in boxes if any(intersection(box, other) for other in other_boxes)
+            box for box in boxes if any(intersection(box, neighbor) for neighbor in other_boxes)
         ]
         if len(in_contact) == 1:
             return MatchedBox(in_contact[0], largest, len(boxes), "touching")
