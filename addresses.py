@@ -28,7 +28,7 @@ DEADLINE: ContextVar[float] = ContextVar("deadline")
 """Monotonic time by which the current fetch must be done."""
 
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""What is given to networks (RFC 4291); nothing else of IPv6 is on the public Internet."""
+"""Addresses that networks are assigned (RFC 4291): the only public ones of IPv6."""
 _SPECIAL = tuple(
     map(
         ipaddress.ip_network,
@@ -80,16 +80,16 @@ def is_public(address: str) -> bool:
             ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         elif ip not in _UNICAST or ip.scope_id is not None:
             return False
-    return ip.is_global and not ip.is_multicast and not any(ip in known for known in _SPECIAL)
+    return ip.is_global and not ip.is_multicast and not any(ip in special for special in _SPECIAL)
 
 
 def resolve(host: str, port: int) -> list[str]:
     """The addresses of a host, from the system's resolver. Raises UnknownHost."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise UnknownHost(str(error)) from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 class CheckedNetwork:
@@ -184,7 +184,7 @@ class _Timed:
 
 def _left(timeout: float | None) -> float:
     """Seconds that an operation may take. Raises OutOfTime if none are left."""
-    left = DEADLINE.get() - time.monotonic()
-    if left <= 0:
+    remaining = DEADLINE.get() - time.monotonic()
+    if remaining <= 0:
         raise OutOfTime("the deadline of the whole fetch")
-    return left if timeout is None else min(left, timeout)
+    return remaining if timeout is None else min(remaining, timeout)

@@ -25,7 +25,7 @@ from .images import BROKEN, LEAST_SIDE, MOST_PIXELS, ImageError, open_image, ope
 MOST_FRAMES = 3000
 """Frames above which a clip is refused: two minutes of 25 a second."""
 MOST_BYTES = 512_000_000
-"""Of a clip's file above which it is not decoded."""
+"""Size of a clip's file, bytes, above which it is not decoded."""
 STILLS = ("GIF", "WEBP")
 """Formats of images that may be animated."""
 DEMUXERS = {".mp4": "mov", ".webm": "matroska"}
@@ -47,13 +47,13 @@ class Clip:
     data: bytes
     """The file."""
     ending: str
-    """Of its name: `.mp4`, `.webm`, `.gif` or `.webp`."""
+    """Suffix of its file name: `.mp4`, `.webm`, `.gif` or `.webp`."""
     frames: int
     """How many there are."""
     fps: float
     """Frames per second."""
     info: dict[str, str] = field(default_factory=dict, compare=False)
-    """What is told besides the pixels, as an image's `info`: a backend's report, the cost."""
+    """Metadata besides the pixels, as an image's `info`: a backend's report, the cost."""
 
 
 def ending_of(data: bytes) -> str:
@@ -105,9 +105,9 @@ def clip_frames(data: bytes) -> Iterator[Image.Image]:
         raise ClipError(
             f"has {len(data):,} bytes, more than {MOST_BYTES:,}", code="image-too-large"
         )
-    found = _film_frames(data, ending) if ending in DEMUXERS else _still_frames(data)
+    decoded = _film_frames(data, ending) if ending in DEMUXERS else _still_frames(data)
     number = 0
-    for number, frame in enumerate(islice(found, MOST_FRAMES + 1), 1):
+    for number, frame in enumerate(islice(decoded, MOST_FRAMES + 1), 1):
         if number > MOST_FRAMES:
             raise ClipError(f"has more than {MOST_FRAMES:,} frames", code="image-too-large")
         if min(frame.size) < LEAST_SIDE:
@@ -123,10 +123,10 @@ def chosen_frames(data: bytes, numbers: Iterable[int]) -> dict[int, Image.Image]
     and ClipError for a number that the clip doesn't have."""
     wanted = set(numbers)
     until = max(wanted, default=-1) + 1
-    found = {n: f for n, f in enumerate(islice(clip_frames(data), until)) if n in wanted}
-    if missing := sorted(wanted - found.keys()):
+    frames = {n: f for n, f in enumerate(islice(clip_frames(data), until)) if n in wanted}
+    if missing := sorted(wanted - frames.keys()):
         raise ClipError(f"has no frame {missing[0]}", code="no-frame")
-    return found
+    return frames
 
 
 def encode_mp4(frames: Sequence[Image.Image], fps: float) -> Clip:
@@ -161,10 +161,15 @@ def encode_webp(frames: Sequence[Image.Image], fps: float) -> Clip:
     alike, which the format makes one.
     """
     buffer = BytesIO()
-    first, *rest = (frame.convert("RGB") for frame in frames)
+    first, *following = (frame.convert("RGB") for frame in frames)
     lossless: dict[str, Any] = {"lossless": True, "quality": 0, "method": 0}
     first.save(
-        buffer, "WEBP", save_all=True, append_images=rest, duration=round(1000 / fps), **lossless
+        buffer,
+        "WEBP",
+        save_all=True,
+        append_images=following,
+        duration=round(1000 / fps),
+        **lossless,
     )
     if not ending_of(buffer.getvalue()):
         raise ClipError("would be a still image: its frames are all alike", code="still-clip")
@@ -236,14 +241,14 @@ def _rate(data: bytes) -> float:
 
 @contextmanager
 def _broken() -> Iterator[None]:
-    """Turns what a decoder says of bad bytes into a ClipError."""
+    """Turns a decoder's error about bad bytes into a ClipError."""
     try:
         yield
     except (ImageError, UsageError):
         raise
     except BROKEN as error:  # PyAV's are among them
-        said = str(error).partition(": '")[0].rpartition("] ")[2] or type(error).__name__
-        raise ClipError(f"is no readable clip: {said}", code="unreadable-image") from None
+        reason = str(error).partition(": '")[0].rpartition("] ")[2] or type(error).__name__
+        raise ClipError(f"is no readable clip: {reason}", code="unreadable-image") from None
 
 
 def _pyav() -> Any:

@@ -1,4 +1,4 @@
-"""What a user can mend: errors that carry their exit code and their remedy.
+"""Errors that a user can fix, with their exit code and their remedy.
 
 The command line shows these as one line. Any other exception is a bug of the program and shows its
 traceback.

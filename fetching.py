@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import httpx2
 
 USER_AGENT = "counterprior-corpus-miner/1 (research; honors X-Robots-Tag noai and noindex)"
-"""Of the miner; `DownloadSettings.contact` is added."""
+"""User agent of the miner; `DownloadSettings.contact` is added."""
 
 AGENT_NAME = "counterprior"
 """The agent name that an X-Robots-Tag can address."""
@@ -70,7 +70,7 @@ class DownloadSettings:
     max_rest_s: float = 300.0
     """Longest time for which a host is left alone, in seconds."""
     agent: str = USER_AGENT
-    """Who asks."""
+    """Value of the User-Agent header."""
     contact: str = ""
     """A page or mail address for site owners; part of the User-Agent."""
     loopback: bool = False
@@ -140,8 +140,8 @@ class Downloader:
             return ""
         with self._lock:
             _, until = self._failures.get(host, (0, 0.0))
-        if (left := until - time.monotonic()) > 0:
-            raise FetchError("host_resting", f"failed too often, for {left:.0f} s")
+        if (remaining := until - time.monotonic()) > 0:
+            raise FetchError("host_resting", f"failed too often, for {remaining:.0f} s")
         return host
 
     def _note(self, host: str, reason: str) -> None:
@@ -154,8 +154,8 @@ class Downloader:
                 return
             count = self._failures.get(host, (0, 0.0))[0] + 1
             over = count - self.settings.rest_after
-            rest = min(self.settings.wait_s * 2.0 ** min(over, 30), self.settings.max_rest_s)
-            self._failures[host] = count, time.monotonic() + rest if over >= 0 else 0.0
+            pause = min(self.settings.wait_s * 2.0 ** min(over, 30), self.settings.max_rest_s)
+            self._failures[host] = count, time.monotonic() + pause if over >= 0 else 0.0
 
     def check_start(self, start: bytes) -> None:
         """Raises FetchError where the first bytes are not those of a wanted file."""
@@ -180,11 +180,11 @@ class Downloader:
         except (httpx2.InvalidURL, ValueError, TypeError) as error:
             raise FetchError("bad_url", str(error)) from None
         for _ in range(self.settings.redirects + 1):
-            found = self._once(at)
-            if isinstance(found, bytes):
-                return found
+            fetched = self._once(at)
+            if isinstance(fetched, bytes):
+                return fetched
             try:
-                at = at.join(found)
+                at = at.join(fetched)
             except (httpx2.InvalidURL, ValueError) as error:
                 raise FetchError("bad_url", f"redirect: {error}") from None
         raise FetchError("redirects", f"more than {self.settings.redirects}")
@@ -286,9 +286,9 @@ class Downloader:
             turns = self._hosts.setdefault(
                 host.lower(), threading.BoundedSemaphore(self.settings.per_host)
             )
-        asked = time.monotonic()
+        waiting_since = time.monotonic()
         with turns:
-            DEADLINE.set(DEADLINE.get() + time.monotonic() - asked)
+            DEADLINE.set(DEADLINE.get() + time.monotonic() - waiting_since)
             yield
 
 
@@ -307,8 +307,8 @@ def opted_out(headers: list[tuple[str, str]]) -> str:
         if name != "x-robots-tag":
             continue
         agent = ""
-        for part in value.lower().split(","):
-            named, colon, directive = part.strip().rpartition(":")
+        for entry in value.lower().split(","):
+            named, colon, directive = entry.strip().rpartition(":")
             if colon:
                 agent = named.strip()
             if directive.strip() in OPT_OUTS and agent in ("", "*", AGENT_NAME):

@@ -1,4 +1,4 @@
-"""What people said of images: one form of row, one reader, and its checks.
+"""Labels that human annotators gave to images: the form of a row, its reader and its checks.
 
 Files are CSV, JSON or JSONL. A row has
 
@@ -41,7 +41,7 @@ class _LabelRow(BaseModel):
 
 
 LabeledImage = tuple[str, str, str]
-"""Case, question, and SHA-256 of the image; empty where the file does not say."""
+"""Case, question, and SHA-256 of the image; empty if the file has none."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Label:
     label: str
     """The answer."""
     question: str = ""
-    """Id of the question; empty where the file does not say."""
+    """Id of the question; empty if the file has none."""
     annotator: str = ""
-    """Who answered; empty where the file does not say."""
+    """Name of the annotator; empty if the file has none."""
     image: str = ""
-    """SHA-256 of the labeled image; empty where the file does not say."""
+    """SHA-256 of the labeled image; empty if the file has none."""
     place: str = field(default="", compare=False)
     """``FILE:LINE``, for messages."""
 
@@ -68,7 +68,7 @@ class Label:
 
     @property
     def about(self) -> LabeledImage:
-        """What was labeled: runs of one suite share their cases, and not their images."""
+        """The labeled image by case, question and digest: runs of one suite share their cases."""
         return self.case, self.question, self.image
 
 
@@ -78,20 +78,20 @@ def read_labels(path: Path) -> list[Label]:
     Raises RowError for a row that does not fit, and for two rows of one annotator on the same
     case, question and image unless the later one has `clicked`.
     """
-    found: dict[tuple[str, ...], Label] = {}
+    labels: dict[tuple[str, ...], Label] = {}
     for number, row in read_rows(path):
-        given = {name: value for name, value in row.items() if value is not None}
-        one = parse(_LabelRow, given, path, number)
-        key = (one.case, one.question, one.image, one.annotator)
-        if key in found and not one.clicked:
-            who = f" by {one.annotator!r}" if one.annotator else ""
+        fields = {name: value for name, value in row.items() if value is not None}
+        label = parse(_LabelRow, fields, path, number)
+        key = (label.case, label.question, label.image, label.annotator)
+        if key in labels and not label.clicked:
+            who = f" by {label.annotator!r}" if label.annotator else ""
             remedy = "keep one" if who else "keep one, or name the `annotator` of each"
             raise RowError(
-                f"{path}:{number}: case: {one.case!r} is labeled twice{who}: {remedy}",
+                f"{path}:{number}: case: {label.case!r} is labeled twice{who}: {remedy}",
                 code="duplicate-id",
             )
-        found[key] = Label(place=f"{path}:{number}", **one.model_dump(exclude={"clicked"}))
-    return list(found.values())
+        labels[key] = Label(place=f"{path}:{number}", **label.model_dump(exclude={"clicked"}))
+    return list(labels.values())
 
 
 def check_labels(
@@ -112,9 +112,9 @@ def _checked(
     label: Label, cases: Collection[str], answers: Mapping[str, Collection[str]] | None
 ) -> Label:
     if label.case not in cases:
-        known = f"there are {len(cases)}, e.g. {min(cases)!r}" if cases else "there are none"
+        choices = f"there are {len(cases)}, e.g. {min(cases)!r}" if cases else "there are none"
         raise RowError(
-            f"{label.place}: case: no case {label.case!r}: {known}", code="unknown-reference"
+            f"{label.place}: case: no case {label.case!r}: {choices}", code="unknown-reference"
         )
     if answers is None:
         return label
@@ -126,9 +126,9 @@ def _checked(
             code="unknown-name",
         )
     if label.label not in answers[question]:
-        known = ", ".join(answers[question])
+        choices = ", ".join(answers[question])
         raise RowError(
-            f"{label.place}: label: no label {label.label!r}: choose from {known}",
+            f"{label.place}: label: no label {label.label!r}: choose from {choices}",
             code="unknown-name",
         )
     return replace(label, question=question)
@@ -143,7 +143,7 @@ def labels_of_images(
     runs each row must name its image. Raises RowError for a row that does not, and for an `image`
     that is no SHA-256.
     """
-    kept = []
+    matching = []
     for label in labels:
         if label.image and not _SHA256.fullmatch(label.image):
             raise RowError(
@@ -156,8 +156,8 @@ def labels_of_images(
                 code="missing-field",
             )
         if not label.image or images.get(label.case) == label.image:
-            kept.append(label)
-    return kept
+            matching.append(label)
+    return matching
 
 
 def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
@@ -165,16 +165,16 @@ def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
 
     Raises RowError where two labels of one question differ, and for labels of two images.
     """
-    found: dict[tuple[str, str], str] = {}
+    labels_by_key: dict[tuple[str, str], str] = {}
     for label in of_one_run(labels):
-        known = found.setdefault(label.key, label.label)
-        if known != label.label:
+        first_label = labels_by_key.setdefault(label.key, label.label)
+        if first_label != label.label:
             raise RowError(
-                f"{label.place}: label: {label.case!r} has two labels, {known!r} and "
+                f"{label.place}: label: {label.case!r} has two labels, {first_label!r} and "
                 f"{label.label!r}: merge them with `counterprior audit merge`, or keep one",
                 code="duplicate-id",
             )
-    return found
+    return labels_by_key
 
 
 def of_one_run(labels: Iterable[Label]) -> list[Label]:
@@ -183,7 +183,7 @@ def of_one_run(labels: Iterable[Label]) -> list[Label]:
     Raises RowError for labels of two images of one case: runs share their cases.
     """
     images: dict[str, str] = {}
-    found = []
+    without_images = []
     for label in labels:
         if label.image and images.setdefault(label.case, label.image) != label.image:
             raise RowError(
@@ -191,8 +191,8 @@ def of_one_run(labels: Iterable[Label]) -> list[Label]:
                 f"of one run",
                 code="conflicting-labels",
             )
-        found.append(replace(label, image=""))
-    return found
+        without_images.append(replace(label, image=""))
+    return without_images
 
 
 def check_placed(labels: Iterable[Label]) -> None:
@@ -217,7 +217,7 @@ def consensus(labels: Iterable[Label]) -> dict[LabeledImage, str | None]:
 
 
 def most_common(votes: Counter[str]) -> str | None:
-    """What has more votes than anything else; None for a tie and for no votes."""
+    """The label with the most votes; None for a tie and without votes."""
     ranked = votes.most_common(2)
     if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
         return None
@@ -225,7 +225,7 @@ def most_common(votes: Counter[str]) -> str | None:
 
 
 def by_annotator(labels: Iterable[Label]) -> dict[str, dict[LabeledImage, str]]:
-    """Annotator -> what was labeled -> label, sorted by annotator."""
+    """Annotator -> labeled image -> label, sorted by annotator."""
     table: dict[str, dict[LabeledImage, str]] = {}
     for label in labels:
         table.setdefault(label.annotator, {})[label.about] = label.label

@@ -19,8 +19,8 @@ from .errors import DataError
 MOST_PIXELS = 64_000_000
 """Width times height above which a picture is refused before it is decoded."""
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
-"""What a picture may be, whatever its file is called: others run programs (EPS starts Ghostscript)
-or rarely tested decoders."""
+"""Formats of images that are read, whatever the file is called: others run programs (EPS starts
+Ghostscript) or rarely tested decoders."""
 MOST_SCANS = 100
 """Passes of a progressive JPEG above which it is refused before it is decoded: each costs as much
 as a whole image and may need but ten bytes. Cameras and editors write ten."""
@@ -50,7 +50,7 @@ BROKEN = (
     *(OSError, SyntaxError, ValueError, EOFError),
     *(struct.error, LookupError, ArithmeticError),
 )
-"""What decoders raise for broken bytes."""
+"""Errors that decoders raise for broken bytes."""
 
 
 @contextmanager
@@ -102,13 +102,13 @@ def scans(image: Image.Image) -> int:
     file: BinaryIO | None = getattr(image, "fp", None)
     if image.format not in ("JPEG", "MPO") or file is None:
         return 0
-    place, found, before = file.tell(), 0, b""
+    place, count, before = file.tell(), 0, b""
     file.seek(0)
     while block := file.read(1 << 20):
-        found += (before + block).count(b"\xff\xda")
+        count += (before + block).count(b"\xff\xda")
         before = block[-1:]
     file.seek(place)
-    return found
+    return count
 
 
 def _check_cost(image: Image.Image) -> None:
@@ -140,8 +140,8 @@ def encode_png(image: Image.Image, level: int = 6) -> bytes:
 def pixels_digest(image: Image.Image) -> str:
     """SHA-256 of what is seen: width, height and RGB bytes, upright and on white as `open_image`
     has them, whatever the file's format."""
-    seen = _on_white(ImageOps.exif_transpose(image))
-    return hashlib.sha256(b"%d %d " % seen.size + seen.tobytes()).hexdigest()
+    visible = _on_white(ImageOps.exif_transpose(image))
+    return hashlib.sha256(b"%d %d " % visible.size + visible.tobytes()).hexdigest()
 
 
 def plain_png(image: Image.Image) -> bytes:

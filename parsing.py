@@ -1,4 +1,4 @@
-"""Reading tables of rows (JSONL, JSON, CSV) and writing them whole or not at all.
+"""Reads JSON, YAML and tables of rows (JSONL, JSON, CSV), and writes rows whole or not at all.
 
 Every error names file, line and field, and says what to do.
 """
@@ -26,14 +26,14 @@ PlainRow = dict[str, Any]
 MALFORMED = (
     *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
 )
-"""What a value that is not of the form that a reader expects may raise: `except MALFORMED`."""
+"""Errors that a value of an unexpected form may raise in a reader: `except MALFORMED`."""
 DEEPEST = 64
 """Levels of lists and mappings in a YAML file; ours have five."""
 _DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
 Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
 """A SHA-256 in hex digits, or nothing; it may become part of a file's name."""
 Dollars = Annotated[str, Field(pattern=r"^(\d+(\.\d+)?(E[+-]?\d{1,2})?)?$")]
-"""A cost as `str(Decimal)` writes it, never negative; empty where nothing, or nobody knows."""
+"""A cost as `str(Decimal)` writes it, never negative; empty if unknown or nothing was paid."""
 
 
 class RowError(DataError):
@@ -110,7 +110,7 @@ def _object(row: object, path: Path, number: int) -> PlainRow:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds. Raises DataError for a missing file and one that is no JSON."""
+    """Reads a JSON file. Raises DataError if it is missing or not JSON."""
     try:
         return json.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file holds. Raises DataError for one that is none, or nested too deeply."""
+    """Reads a YAML file. Raises DataError if it is missing, not YAML, or nested too deeply."""
     # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
@@ -159,20 +159,22 @@ def parse(model: type[Model], row: Mapping[str, Any], path: Path, number: int) -
 
 
 def parse_as(kind: type[Record], value: Any, place: str) -> Record:
-    """What a file held as a dataclass or another type, every field of its type.
+    """Returns a parsed value as a dataclass or another type, every field of its type.
 
     Raises RowError, which names the place and the first field that does not fit, an unknown one
     too.
     """
-    known = _fields_of(kind)  # type: ignore[arg-type]
-    if known and isinstance(value, dict) and not value.keys() <= known:
-        raise RowError(f"{place}: {min(value.keys() - known)}: unknown field", code="unknown-field")
+    field_names = _fields_of(kind)  # type: ignore[arg-type]
+    if field_names and isinstance(value, dict) and not value.keys() <= field_names:
+        raise RowError(
+            f"{place}: {min(value.keys() - field_names)}: unknown field", code="unknown-field"
+        )
     try:
-        found: Record = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
+        record: Record = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
     except ValidationError as error:
         problem, code = _first_problem(error)
         raise RowError(f"{place}: {problem}", code=code) from None
-    return found
+    return record
 
 
 @cache
@@ -204,7 +206,7 @@ def fault_code(kind: str) -> str:
 def _first_problem(error: ValidationError) -> tuple[str, str]:
     """The first field that does not fit, with what is wrong, and the code of the error."""
     first = error.errors(include_url=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "row"
+    field = ".".join(str(segment) for segment in first["loc"]) or "row"
     empty = first["type"] == "string_too_short" and not first["input"]
     problem = "is empty: write a value" if empty else first["msg"]
     return f"{field}: {problem}", fault_code(first["type"])

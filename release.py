@@ -42,19 +42,19 @@ class Change(Struct):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a release."""
+    """A fault of a release."""
 
     file: str
     """Path relative to the release folder."""
     message: str
-    """What is wrong, and what to do if that isn't obvious."""
+    """The fault, and its remedy if that isn't obvious."""
     row: str = ""
     """Id or number of the row; empty for the whole file."""
     field: str = ""
     """Column, key or line; empty for the whole row or file."""
 
     def __str__(self) -> str:
-        place = ":".join(part for part in (self.file, self.row, self.field) if part)
+        place = ":".join(piece for piece in (self.file, self.row, self.field) if piece)
         return f"{place}: {self.message}"
 
 
@@ -99,9 +99,9 @@ def read_checksums(root: Path) -> dict[str, Any]:
 
 
 def published_file(root: Path, config: str, name: str) -> dict[str, Any]:
-    """What `checksums.json` says of a config's file.
+    """Returns the entry of `checksums.json` for a config's file.
 
-    name: of the release, for the ReleaseError where it has no such config.
+    name: name of the release in the ReleaseError for an unknown config.
     """
     files = read_checksums(root)["files"]
     if (entry := files.get(parquet_path(config))) is not None:
@@ -128,8 +128,8 @@ def foreign_files(root: Path) -> list[str]:
     """
     listed = read_checksums(root)["files"]
     entries = (p for p in sorted(root.rglob("*")) if p.is_symlink() or not p.is_dir())
-    names = [path.relative_to(root).as_posix() for path in entries]
-    return [name for name in names if name not in listed and name != CHECKSUMS]
+    paths = [path.relative_to(root).as_posix() for path in entries]
+    return [name for name in paths if name not in listed and name != CHECKSUMS]
 
 
 def iter_records(root: Path, config: str) -> Iterator[dict[str, Any]]:
@@ -204,10 +204,10 @@ def load(
         raise ReleaseError(
             f"{name}: can't be loaded ({_first_line(error)}); try again", code="server-unreachable"
         ) from error
-    found = _digest(dataset, config)
-    if found != expected.get("rows_sha256"):
+    digest = _digest(dataset, config)
+    if digest != expected.get("rows_sha256"):
         raise ReleaseError(
-            f"{name}: the rows that `datasets` returned have digest {found}, but {CHECKSUMS} says "
+            f"{name}: the rows that `datasets` returned have digest {digest}, but {CHECKSUMS} says "
             f"{expected['rows_sha256']}: a stale cache or a changed file. Load with another "
             f"cache_dir= while the Hub can be reached, or run `counterprior verify` on the release",
             code="changed-file",
@@ -225,7 +225,7 @@ def has_config(path_or_repo: str | Path, config: str, revision: str | None = Non
 
 
 def _digest(dataset: datasets.Dataset, config: str) -> str:
-    """Logical digest of the loaded rows, or what is wrong with their columns."""
+    """Logical digest of the loaded rows, or a text about columns that don't fit."""
     import datasets
 
     if dataset.column_names != list(columns(config)):
@@ -247,7 +247,7 @@ def means_folder(path_or_repo: str | Path) -> bool:
 
 
 def no_release(path_or_repo: str | Path) -> str:
-    """What is said of a folder that is not there."""
+    """Returns the message for a release folder that does not exist."""
     return (
         f"there is no release at {path_or_repo}: build it with "
         f"`counterprior build --out {path_or_repo}`, or name a pinned one on the Hub"

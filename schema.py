@@ -64,10 +64,10 @@ Basis = Literal["code-derived", "stated"]
 
 
 GoldLayout = Literal["right", "swapped", "missing", "doubled", "above"]
-"""What a gold image of a constrained pair shows: both things where they belong, exchanged, one of
+"""Layout of a gold image of a constrained pair: both things where they belong, exchanged, one of
 them missing, one of them twice, or one above the other."""
 World = Literal["real", "altered"]
-"""What an image of a scene shows: what our world makes of it, or what an altered law does."""
+"""World that an image of a scene shows: ours, or one with an altered law."""
 
 
 class Struct(BaseModel):
@@ -112,7 +112,7 @@ class Entity(Struct):
 
 
 class Row(Struct):
-    """What every row of every config carries."""
+    """A row of a config, with the columns that all configs share."""
 
     KEY: ClassVar[tuple[str, ...]] = ()
     """Fields that identify the item; changing any other field is an edit of the same item."""

@@ -37,9 +37,9 @@ class Spec:
     """
 
     kind: str
-    """Which adapter; a key of the room's table, e.g. ``GENERATORS``."""
+    """Name of the adapter; a key of the room's table, e.g. ``GENERATORS``."""
     argument: str
-    """What the adapter opens: a model name, a path; may be empty."""
+    """Model, path or address that the adapter opens; may be empty."""
     options: dict[str, str] = field(default_factory=dict)
     """Settings of the adapter, as text; its `Options` convert and refuse them."""
 
@@ -103,7 +103,7 @@ class OptionRow(NamedTuple):
 
     name: str
     form: str
-    """What its text must be, e.g. `a whole number from 1`."""
+    """Form of its text, e.g. `a whole number from 1`."""
     default: str
     """As a spec writes it; empty if the option has none or is required."""
     required: bool
@@ -144,10 +144,10 @@ class Options(BaseModel):
         forms = {row.name: row.form for row in cls.declared()}
         for name in spec.options:
             if name not in forms and not cls.takes(name):
-                known = [*forms, *([cls.undeclared] if cls.undeclared else [])]
+                choices = [*forms, *([cls.undeclared] if cls.undeclared else [])]
                 near = get_close_matches(name, forms, n=1)
                 hint = f"did you mean {near[0]}? " if near else ""
-                hint += f"choose from {', '.join(known)}" if known else "it takes no options"
+                hint += f"choose from {', '.join(choices)}" if choices else "it takes no options"
                 raise UsageError(f"{spec.kind}: no option {name!r}", hint, code="unknown-option")
         try:
             return cls.model_validate(spec.options)
@@ -213,7 +213,7 @@ _NOUNS = {bool: "true or false", int: "a whole number", float: "a number", Path:
 
 
 def _form(field: FieldInfo) -> str:
-    """What the text of an option must be, from its type, unit and bounds."""
+    """Form of an option's text, from its type, unit and bounds."""
     kind, marks = _unwrapped(field.annotation)
     marks += field.metadata
     if forms := [mark.text for mark in marks if isinstance(mark, TextForm)]:
@@ -241,14 +241,14 @@ def _default(field: FieldInfo) -> str:
 def _unwrapped(kind: Any) -> tuple[Any, list[Any]]:
     """A type without None, and the marks that `Annotated` puts on it."""
     if get_origin(kind) in (Union, UnionType):
-        kind = next(one for one in get_args(kind) if one is not NoneType)
+        kind = next(member for member in get_args(kind) if member is not NoneType)
     if get_origin(kind) is not Annotated:
         return kind, []
     kind, *marks = get_args(kind)
-    inner, more = _unwrapped(kind)
+    inner, inner_marks = _unwrapped(kind)
     for mark in marks:
-        more += mark.metadata if isinstance(mark, FieldInfo) else [mark]
-    return inner, more
+        inner_marks += mark.metadata if isinstance(mark, FieldInfo) else [mark]
+    return inner, inner_marks
 
 
 def without_password(text: str) -> str:
@@ -265,7 +265,7 @@ _USER = re.compile(r"://[^/?#\s]*@")
 
 
 def load_factory(spec: Spec) -> object:
-    """What a factory in the user's own code returns, for ``python:MODULE:FACTORY?option=value``.
+    """Calls a factory in the user's own code, for ``python:MODULE:FACTORY?option=value``.
 
     The factory is called with the options as keyword arguments, all of them text. Modules in the
     current folder are found, as with ``python -m``. Raises UsageError where the module, the factory
@@ -311,15 +311,15 @@ def _missing(name: str, missing: str) -> UsageError:
 
 
 def _attribute(module: ModuleType, name: str) -> object:
-    found: object = module
-    for part in name.split("."):
-        if not hasattr(found, part):
+    value: object = module
+    for segment in name.split("."):
+        if not hasattr(value, segment):
             raise UsageError(
                 f"module {module.__name__!r} ({module.__file__}) has no {name!r}",
                 code="no-such-module",
             )
-        found = getattr(found, part)
-    return found
+        value = getattr(value, segment)
+    return value
 
 
 def _check_options(factory: Callable[..., object], name: str, options: dict[str, str]) -> None:
@@ -336,7 +336,7 @@ def _check_options(factory: Callable[..., object], name: str, options: dict[str,
 
 
 @contextmanager
-def _blaming(what: str) -> Iterator[None]:
+def _blaming(failure: str) -> Iterator[None]:
     """Turns an error of the user's code into a UsageError that names its line."""
     try:
         yield
@@ -346,5 +346,5 @@ def _blaming(what: str) -> Iterator[None]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error}"
         raise UsageError(
-            f"{what}: {reason} ({place.filename}:{place.lineno})", code="factory-failed"
+            f"{failure}: {reason} ({place.filename}:{place.lineno})", code="factory-failed"
         ) from error

@@ -50,7 +50,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     replaced. Raises InUseError where another process writes `path`.
     """
     path = path.resolve()
-    partial, previous = (path.with_name(f".{path.name}.{what}") for what in ("partial", "previous"))
+    partial, previous = (path.with_name(f".{path.name}.{role}") for role in ("partial", "previous"))
     with folder_lock(path):
         _restore(path, previous)
         shutil.rmtree(partial, ignore_errors=True)
@@ -237,9 +237,11 @@ class Lock:
     The lock file is never removed: a removed one could be locked twice.
     """
 
-    def __init__(self, path: Path, what: str, *, shared: bool = False, wait: bool = False) -> None:
-        """Raises InUseError, naming `what`, where another process holds the lock, and DataError
-        where a link stands in place of the lock: it is not followed.
+    def __init__(
+        self, path: Path, resource: str, *, shared: bool = False, wait: bool = False
+    ) -> None:
+        """Raises InUseError, naming the `resource`, if another process holds the lock, and
+        DataError if a link stands in place of the lock: it is not followed.
 
         shared: others may hold it too, if they share it; wait: until it is free, however long.
         """
@@ -256,7 +258,7 @@ class Lock:
         except OSError:
             os.close(self._file)
             raise InUseError(
-                f"{what} is in use by another process: wait until it ends", code="in-use"
+                f"{resource} is in use by another process: wait until it ends", code="in-use"
             ) from None
 
     def __enter__(self) -> Lock:

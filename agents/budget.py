@@ -75,7 +75,7 @@ class ImagePrice:
 class PriceTable:
     """Prices: the user's own first, then those that `genai-prices` ships."""
 
-    own: Mapping[str, Price | ImagePrice]
+    user_prices: Mapping[str, Price | ImagePrice]
     """Prices by `kind:model`, e.g. `openai:my-model`."""
 
     @classmethod
@@ -99,12 +99,12 @@ class PriceTable:
 
     def cost(self, identity: Mapping[str, str], usage: Usage) -> Decimal | None:
         """Returns the cost of a call; None if the model's price is unknown."""
-        price = self.own.get(_model(identity))
+        price = self.user_prices.get(_model(identity))
         return price.of(usage) if isinstance(price, Price) else _shipped_cost(identity, usage)
 
     def image(self, identity: Mapping[str, str]) -> ImagePrice | None:
         """Returns the price of an image; None if the user's table doesn't list the model."""
-        price = self.own.get(_model(identity))
+        price = self.user_prices.get(_model(identity))
         return price if isinstance(price, ImagePrice) else None
 
     def of(self, charge: Charge) -> Decimal | None:
@@ -183,8 +183,8 @@ class Spending:
     usd: Decimal = Decimal(0)
     """Price of the calls made now, lost attempts at their worst case; 0 where none is known."""
 
-    def __add__(self, other: Spending) -> Spending:
-        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+    def __add__(self, addend: Spending) -> Spending:
+        sums = {f.name: getattr(self, f.name) + getattr(addend, f.name) for f in fields(self)}
         return Spending(**sums)
 
     def __str__(self) -> str:

@@ -72,12 +72,14 @@ class CallRecord:
 class Ledger:
     """The recorded calls of one run, by id; safe to use from threads, by one process at a time."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, others: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, path: Path, *, read_only: bool = False, siblings: Iterable[Path] = ()
+    ) -> None:
         """Opens or creates the file; a last line without its line feed is dropped.
 
-        others: ledgers of the same run, whose calls are found here too, as they are now; what is
-        appended goes into this one. Raises LedgerError where a file is damaged, InUseError where
-        another process writes this one.
+        siblings: ledgers of the same run, whose calls are found here too, as they are now; what is
+        appended goes into this one. Raises LedgerError if a file is damaged, InUseError if another
+        process writes this one.
         """
         self.path = path
         self._lock = threading.Lock()
@@ -93,13 +95,13 @@ class Ledger:
             )
         # The lock is on the ledger itself; it may be reached through a link.
         self._claim = None if read_only else Lock(path.resolve(), str(path))
-        self._others: list[Ledger] = []
+        self._siblings: list[Ledger] = []
         try:
             self._end = self._load()
-            for elder in others:
-                self._others.append(Ledger(elder, read_only=True))
+            for elder in siblings:
+                self._siblings.append(Ledger(elder, read_only=True))
         except BaseException:
-            for opened in self._others:
+            for opened in self._siblings:
                 opened.close()
             self._release()
             raise
@@ -119,11 +121,11 @@ class Ledger:
         return len(self._places)
 
     def __contains__(self, call_id: str) -> bool:
-        return call_id in self._places or any(call_id in elder for elder in self._others)
+        return call_id in self._places or any(call_id in elder for elder in self._siblings)
 
     def close(self) -> None:
         """Closes the file and lets another process use it."""
-        for elder in self._others:
+        for elder in self._siblings:
             elder.close()
         self._reader.close()
         if self._file is not None:
@@ -200,7 +202,7 @@ class Ledger:
     def _holder(self, call_id: str) -> Ledger | None:
         if call_id in self._places:
             return self
-        return next((other for other in self._others if call_id in other._places), None)
+        return next((sibling for sibling in self._siblings if call_id in sibling._places), None)
 
     def _where(self, place: tuple[int, int]) -> str:
         before = os.pread(self._reader.fileno(), place[0], 0)
@@ -430,4 +432,4 @@ def _sha(text: str) -> str:
 def _readable(value: Any) -> list[str]:
     """Lines to diff: one per field, long texts broken at their own line breaks."""
     lines = json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1).splitlines()
-    return [part for line in lines for part in line.replace("\\n", "\\n\n").splitlines()]
+    return [piece for line in lines for piece in line.replace("\\n", "\\n\n").splitlines()]

@@ -30,9 +30,9 @@ class TransientError(Exception):
 class UnreadableError(TransientError):
     """An answer that arrived and was billed, but is not what an answer looks like."""
 
-    def __init__(self, reason: str, again: bool = True) -> None:
+    def __init__(self, reason: str, retryable: bool = True) -> None:
         super().__init__(reason, billed=True)
-        self.again = again
+        self.retryable = retryable
         """Whether asking again may help, as with an answer that was torn."""
 
 
@@ -73,7 +73,7 @@ class RetryPolicy:
                 lost += error.billed
                 if isinstance(error, UnreadableError):
                     unreadable += 1
-                    if not error.again or unreadable == self.unreadable:
+                    if not error.retryable or unreadable == self.unreadable:
                         raise UnreadableAnswerError(
                             str(error), lost_attempts=lost, code="bad-answer"
                         ) from None

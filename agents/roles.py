@@ -78,8 +78,8 @@ def unfenced(text: str) -> str:
 
 def _reasons(error: ValidationError) -> str:
     reasons = [f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}" for e in error.errors()]
-    rest = [f"and {len(reasons) - PROBLEMS} more"] if len(reasons) > PROBLEMS else []
-    return "; ".join(reasons[:PROBLEMS] + rest)
+    remainder = [f"and {len(reasons) - PROBLEMS} more"] if len(reasons) > PROBLEMS else []
+    return "; ".join(reasons[:PROBLEMS] + remainder)
 
 
 def describe_prompts() -> str:

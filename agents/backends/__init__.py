@@ -41,12 +41,13 @@ BACKENDS: dict[str, Callable[[Spec], ChatBackend]] = {
 }
 
 
-def open_chat(spec: Spec, names: Collection[str], kind: str = "") -> ChatBackend:
-    """The backend of an adapter with options of its own; those of these names are the backend's.
+def open_chat(spec: Spec, option_names: Collection[str], kind: str = "") -> ChatBackend:
+    """Opens the backend of an adapter that has options of its own.
 
-    kind: of the backend, where it is not the adapter's. Raises as `open_backend`.
+    option_names: options of the spec that are the backend's. kind: kind of the backend, if it is
+    not the adapter's. Raises as `open_backend`.
     """
-    options = {name: text for name, text in spec.options.items() if name in names}
+    options = {name: text for name, text in spec.options.items() if name in option_names}
     backend = Spec(kind or spec.kind, spec.argument, options)
     return BACKENDS[backend.kind](backend)
 

@@ -326,13 +326,13 @@ def read_body(content: bytes, key: str) -> dict[str, Any]:
     try:
         body = json.loads(content.decode("utf-8"))
     except RecursionError:
-        raise UnreadableError("it is nested too deeply", again=False) from None
+        raise UnreadableError("it is nested too deeply", retryable=False) from None
     except ValueError:
         body = None
     if not isinstance(body, dict):
         raise UnreadableError("the server's answer is no JSON object")
     if _depth(body) > DEEPEST:
-        raise UnreadableError("it is nested too deeply", again=False)
+        raise UnreadableError("it is nested too deeply", retryable=False)
     return cast(dict[str, Any], hide(_in_texts(without_surrogates, body), key))
 
 
@@ -349,9 +349,9 @@ def _depth(value: Any) -> int:
 def read_tokens(value: Any) -> int:
     """A number of tokens as a server reports it. Raises UnreadableError for what is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UnreadableError(f"it reports {str(value)[:SHOWN]!r} tokens", again=False)
+        raise UnreadableError(f"it reports {str(value)[:SHOWN]!r} tokens", retryable=False)
     if not 0 <= value <= MOST_TOKENS or value != int(value):
-        raise UnreadableError(f"it reports {value:g} tokens", again=False)
+        raise UnreadableError(f"it reports {value:g} tokens", retryable=False)
     return int(value)
 
 

@@ -167,9 +167,9 @@ def _first_token(logprobs: Mapping[str, Any] | None) -> tuple[tuple[str, float],
     alternatives = [(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]]
     for token, logprob in alternatives:
         if not isinstance(token, str):
-            raise UnreadableError(f"a token is {str(token)[:SHOWN]!r}, no text", again=False)
+            raise UnreadableError(f"a token is {str(token)[:SHOWN]!r}, no text", retryable=False)
         if isinstance(logprob, bool) or not isinstance(logprob, (int, float)) or logprob > SLACK:
             reason = f"{str(logprob)[:SHOWN]!r} is no log probability"
-            raise UnreadableError(reason, again=False)
+            raise UnreadableError(reason, retryable=False)
     # A server may write an impossible token as minus infinity.
     return tuple((token, float(p)) for token, p in alternatives if math.isfinite(p))

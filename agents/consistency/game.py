@@ -102,27 +102,27 @@ class AnnotationGame:
     def __init__(
         self,
         author: Caller,
-        other: Caller,
+        partner: Caller,
         drawer: Drawer,
         tellings: int = 3,
         second: Caller | None = None,
     ) -> None:
-        """`other`, a second model, tells after a bad judgment, judges and reviews; `second`, a
-        third one, reviews on its own, without the other's review.
+        """`partner`, a second model, captions after a bad judgment, judges and reviews; `second`, a
+        third one, reviews on its own, without the partner's review.
 
         Raises UsageError if two of them are the same model.
         """
-        if author.author == other.author:
+        if author.author == partner.author:
             raise UsageError(
                 "the game needs two models: name another one as --reviewer", code="missing-option"
             )
-        if second is not None and second.author in (author.author, other.author):
+        if second is not None and second.author in (author.author, partner.author):
             raise UsageError(
                 "reviews are independent: name a third model as --second-reviewer",
                 code="missing-option",
             )
-        self._models = (author, other)
-        self._reviewers = (other,) if second is None else (other, second)
+        self._models = (author, partner)
+        self._reviewers = (partner,) if second is None else (partner, second)
         self._drawer = drawer
         self._tellings = tellings
 

@@ -148,9 +148,9 @@ class ConstrainedLoop:
         drawn = {n: self.contract.draw(proposal) for n, proposal in enumerate(now.proposals, 1)}
         return {number: image for number, image in drawn.items() if image is not None}
 
-    def _ask(self, now: Round, role: Role[Any], *parts: str | ImagePart) -> Any:
+    def _ask(self, now: Round, role: Role[Any], *content: str | ImagePart) -> Any:
         call_id = f"r{now.number:02d}/{role.short}"
-        answer: Answer[Any] = self.caller.call(call_id, role.request(*parts), role.read)
+        answer: Answer[Any] = self.caller.call(call_id, role.request(*content), role.read)
         now.calls += answer.calls
         if answer.status != "ok":
             now.failure = f"{role.short}: {answer.status}: {one_line(answer.problem, QUOTED)}"

@@ -46,7 +46,7 @@ class CallPlan:
         others = [
             other for other in shard_logs(self.ledgers, name) if other != path and other.exists()
         ]
-        ledger = Ledger(path, others=others)
+        ledger = Ledger(path, siblings=others)
         try:
             self.budget.adopt(path.name, ledger.cost_of)
         except BaseException:
