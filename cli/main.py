@@ -53,7 +53,6 @@ PANELS: dict[str, Commands] = {
     "Check spatial relations": {
         "detect": spatial.detect,
         "check": spatial.check,
-        "check-report": spatial.check_report,
     },
     "Release": {
         "build": release.build,
@@ -102,6 +101,9 @@ AUDIT: Commands = {
 }
 
 REMOVED = {
+    "check-report": "its tables are recipes: `counterprior study table --as spatialbench-uc-5 "
+    "NAME=FILE`, and -6, -7, -relations, -pairs, -calibration, -fig-3; `counterprior check` draws "
+    "the boxes",
     "switch": "a study draws only biased cases with `where: biased`, see `counterprior study "
     "recipes ots-bench-7`",
 }
@@ -134,7 +136,7 @@ class CommandsAndRemoved(TyperGroup):
                 raise UsageError(
                     f"`counterprior {args[0]}` was removed",
                     REMOVED[args[0]],
-                    code="removed-command",
+                    code="removed-name",
                 )
         return super().resolve_command(ctx, args)
 

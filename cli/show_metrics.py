@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from .console import console, new_table, print_json
@@ -62,30 +61,6 @@ def print_selection(selection: Mapping[str, Any], as_json: bool) -> None:
         for edge, count in scores["histogram"]:
             if count:
                 print(f"{edge:+7.3f} {count:>6,} {'#' * math.ceil(40 * count / most)}")
-
-
-def print_tables(
-    tables: Mapping[str, Sequence[Mapping[str, Any]]], page: Path, as_json: bool
-) -> None:
-    """Prints tables of rows, but not the points of curves; or all as JSON."""
-    if as_json:
-        print_json(tables)
-        return
-    for name, rows in tables.items():
-        if name == "risk_coverage":
-            continue
-        columns = [column.replace("_", " ") for column in rows[0]]
-        table = new_table(*columns, numbers=columns[1:], title=name)
-        for row in rows:
-            table.add_row(*(_cell(value) for value in row.values()))
-        console(width=180).print(table)
-    print(page)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _print_matrix(title: str, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> None:

@@ -9,7 +9,7 @@ from typer import Argument
 
 from .options import ImageSize, Input, Json, LabelsFile, Model, Output, Rules, SomeLabels
 from .progress import progress_bar
-from .show_metrics import print_agreement, print_metrics, print_tables
+from .show_metrics import print_agreement, print_metrics
 
 
 def detect(
@@ -46,6 +46,10 @@ def check(
     rules: Rules = None,
     labels: SomeLabels = None,
     size: ImageSize = "512x512",
+    manifest: Annotated[
+        list[Path] | None, Input(help="Manifest of the images, to draw boxes on some; repeatable.")
+    ] = None,
+    overlays: Annotated[int, Output(min=0, help="Images to draw, into OUT.overlays.")] = 12,
     json: Json = False,
 ) -> None:
     """Check relations by geometry: PASS, FAIL or UNDECIDABLE, with reason and confidence.
@@ -55,46 +59,18 @@ def check(
     from ..eval.geometry.boxes import Size
     from ..eval.judges.checker.run import run_check
 
-    print_metrics(run_check(detections, rules, out, labels, Size.parse(size)), json)
-
-
-def check_report(
-    methods: Annotated[list[str], Argument(help="METHOD=FILE of samples with detections, each.")],
-    out: Annotated[Path, Output(help="Folder of the page and its CSV files.")],
-    rules: Rules = None,
-    before: Annotated[
-        list[str] | None, Input(help="METHOD=FILE before calibration; the same files by default.")
-    ] = None,
-    before_rules: Annotated[Path | None, Input(help="checker.yaml before calibration.")] = None,
-    labels: SomeLabels = None,
-    manifest: Annotated[
-        list[Path] | None, Input(help="Manifest of the images, to draw boxes on some; repeatable.")
-    ] = None,
-    overlays: Annotated[int, Output(min=0, help="Number of images to draw for each method.")] = 12,
-    size: ImageSize = "512x512",
-    json: Json = False,
-) -> None:
-    """Compare checked methods: main results, abstention, prompts, calibration, risk and coverage.
-
-    Example: `counterprior check-report sd15=a.jsonl gligen=b.jsonl --labels l.csv --out report`
-    """
-    from ..eval.geometry.boxes import Size
-    from ..eval.report.checked import write_check_report
-    from ..eval.results.checked import CheckInputs
-    from ..eval.results.checked import check_report as make_report
-
-    inputs = CheckInputs(
-        methods=methods,
-        rules=rules,
-        before=before or (),
-        before_rules=before_rules,
-        labels=labels,
-        size=Size.parse(size),
-    )
     with progress_bar() as progress:
-        report = make_report(inputs)
-        page = write_check_report(report, out, manifest or (), overlays, progress)
-    print_tables(report.tables, page, json)
+        metrics = run_check(
+            detections,
+            rules,
+            out,
+            labels,
+            Size.parse(size),
+            manifests=manifest or (),
+            overlays=overlays,
+            progress=progress,
+        )
+    print_metrics(metrics, json)
 
 
 def agree(

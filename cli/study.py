@@ -111,7 +111,9 @@ def table(
         str,
         Output("--as", help="Recipe, or study file with a `table`; by default the study's own."),
     ] = "",
-    form: Annotated[str, Output("--format", help="md, tex, csv, json, or svg of a figure.")] = "md",
+    form: Annotated[
+        str, Output("--format", help="md, tex, html, csv, json, or svg of a figure.")
+    ] = "md",
     rules: Annotated[
         list[str] | None,
         Input(help="checker.yaml for detections, or JUDGE=FILE; repeatable. Else the published."),

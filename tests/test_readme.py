@@ -48,7 +48,6 @@ NEED_MORE = {
     "mine",
     "detect",
     "check",
-    "check-report",
     "agree",
     "quality",
     "audit",

@@ -245,29 +245,18 @@ def count_plot(rows: Sequence[tuple[str, int]], label: str) -> Figure:
         return figure
 
 
-def stacked_plot(rows: Sequence[tuple[str, Sequence[float]]], segments: Sequence[str]) -> Figure:
-    """Returns a bar for every row, stacked from segments that are shares of 1."""
-    with _figure(1.2 + 0.35 * len(rows)) as (figure, (axes,)):
-        labels = [name for name, _ in rows]
-        starts = [0.0] * len(rows)
-        for number, segment in enumerate(segments):
-            shares = [shares[number] for _, shares in rows]
-            axes.barh(labels, shares, left=starts, color=COLORS[number % SERIES], label=segment)
-            starts = [start + share for start, share in zip(starts, shares, strict=True)]
-        axes.invert_yaxis()
-        axes.set_xlim(0, 1)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        figure.legend(loc="outside lower left", ncols=4)
-        return figure
-
-
 def inline(figure: Figure, title: str) -> Markup:
     """Returns a figure for a page, in the page's colors.
 
     title: what a screen reader says; the numbers stand in a table beside the figure.
     """
+    return on_page(_svg(figure, title))
+
+
+def on_page(svg: str) -> Markup:
+    """Returns the text of an SVG file as a part of a page, in the page's colors."""
     # HTML knows the namespace, and pages hold no address of any other site.
-    text = re.sub(r' xmlns(:\w+)?="[^"]+"', "", _svg(figure, title)).replace("xlink:href", "href")
+    text = re.sub(r' xmlns(:\w+)?="[^"]+"', "", svg).replace("xlink:href", "href")
     for color, variable in PAGE.items():
         text = text.replace(color, variable)
     return Markup(text)

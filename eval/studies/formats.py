@@ -1,4 +1,4 @@
-"""A study's table as Markdown, LaTeX, CSV and JSON; the same table gives the same bytes."""
+"""A study's table as Markdown, LaTeX, HTML, CSV and JSON; the same table gives the same bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from markupsafe import Markup
+
 from ...errors import UsageError
 from ..core import Score
+from ..report.plots import on_page
+from ..report.single_page import single_page
+from ..report.single_page import table as html_table
 from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
 from ..results.changes import NUMBERS
 from ..results.tables import exclusions_text
@@ -203,6 +208,31 @@ def _tex(text: str) -> str:
     return re.sub(r"[\\~^<>|&%$#_{}]", lambda match: _TEX[match[0]], plain)
 
 
+def _html(table: StudyTable) -> str:
+    """A page of one file, with the figure."""
+    title = f"{table.title}{'' if table.complete else ' (incomplete)'}"
+    rows: list[list[str]] = []
+    for line in table.lines:
+        name = f"{line.section}: {line.name}" if line.section else line.name
+        rows.append([name, *(cell_text(cell) + _raised(cell.notes) for cell in line.cells)])
+        printed = [paper_text(cell.paper) for cell in line.cells]
+        if any(printed):
+            rows.append([Markup("<em>{}</em>").format(text) for text in ("paper", *printed)])
+    header = (table.rows, *(column.name for column in table.columns))
+    parts = [Markup("<h1>{}</h1>").format(title), html_table(header, rows)]
+    if table.source:
+        parts.append(Markup("<p><em>paper</em>: as printed in {}.</p>").format(table.source))
+    for tag, texts in (("ol", table.notes), ("ul", table.remarks)):
+        items = Markup("").join(Markup("<li>{}</li>").format(text) for text in texts)
+        parts.append(Markup(f"<{tag}>{items}</{tag}>") if texts else Markup(""))
+    if table.figure:
+        parts.append(on_page(table.figure.strip()))
+    for report in table.changes:
+        parts.append(Markup("<h2>{}</h2>").format(report.title))
+        parts.append(html_table(COLUMNS_OF_CHANGES, report.rows()))
+    return single_page(title, parts)
+
+
 def _csv(table: StudyTable) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -246,6 +276,7 @@ def _json(table: StudyTable) -> str:
 FORMS: dict[str, Callable[[StudyTable], str]] = {
     "md": _markdown,
     "tex": _latex,
+    "html": _html,
     "csv": _csv,
     "json": _json,
 }

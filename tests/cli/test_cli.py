@@ -16,6 +16,7 @@ from refusals import assert_refused
 
 from counterprior.builders.seeds import draw_seeds
 from counterprior.builders.suite import Banks
+from counterprior.cli.main import REMOVED
 from counterprior.release import iter_records, verify
 from counterprior.schema import ROWS, SeededRow
 
@@ -249,3 +250,15 @@ def test_verify_prints_what_differs(text_release: Path, tmp_path: Path, cli: Run
     done = cli("verify", root)
     assert done.returncode == 1
     assert "LICENSE: bytes differ from checksums.json" in done.stdout
+
+
+def test_a_removed_command_names_its_replacement(cli: Run) -> None:
+    for name, words in {
+        "switch": "recipes ots-bench-7",
+        "check-report": "study table --as",
+    }.items():
+        assert words in REMOVED[name]
+    for name, replacement in REMOVED.items():
+        done = cli(name, "a=a.jsonl", "--out", "tables", "--help")
+        assert done.returncode == 2 and "removed-name" in done.stderr
+        assert f"`counterprior {name}` was removed: {replacement}" in " ".join(done.stderr.split())

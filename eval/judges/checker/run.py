@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -42,6 +42,7 @@ from ...geometry.checker.recorded import CheckerSample, Detected, Detectors, Fou
 from ...geometry.checker.rules import CheckerRules, Perturbation
 from ...geometry.checker.summary import markdown, summarize
 from .analyze import analyze
+from .overlays import draw_overlays
 
 _WORDS: dict[object, Relation] = {"to the left of": "left_of", "to the right of": "right_of"}
 """As VISOR writes relations."""
@@ -270,23 +271,28 @@ def run_check(
     out: Path,
     labels: Path | None = None,
     size: Size = PUBLISHED_SIZE,
+    manifests: Sequence[Path] = (),
+    overlays: int = 12,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Writes verdicts and metrics and returns the metrics; nothing is written on an error.
 
     detections: JSONL in the format of the published `per_sample.jsonl`. rules: `checker.yaml`;
         None for the published rules. out: where the verdicts go; `STEM.metrics.json` and its
         tables, `STEM.metrics.md`, are written beside it. labels: human labels of some of the
-        samples. size: of images whose row gives none.
+        samples. size: of images whose row gives none. manifests: files that name the images, as
+        for `detect`; `overlays` of them are drawn with their boxes in the folder `STEM.overlays`.
     """
     beside = _beside(out, "metrics")
     written = {path.resolve() for path in (out, beside, beside.with_suffix(".md"))}
-    for given in (detections, rules, labels):
+    for given in (detections, rules, labels, *manifests):
         if given is not None and given.resolve() in written:
             raise UsageError(
                 f"{given} would be replaced by what is written: choose another --out",
                 code="would-overwrite",
             )
     settings = CheckerRules.load(rules)
+    images = {row.sample_id: Path(row.image) for path in manifests for row in read_manifest(path)}
     checked = check_file(detections, settings, size)
     metrics = summarize(checked) | {
         "detections_sha256": sha256(detections.read_bytes()).hexdigest(),
@@ -297,6 +303,7 @@ def run_check(
     write_rows(out, (item.to_row() for item in checked))
     write_json(beside, metrics)
     write_whole(beside.with_suffix(".md"), markdown({detections.stem: metrics}))
+    draw_overlays(checked, images, overlays, out.with_name(f"{out.stem}.overlays"), progress)
     return metrics
 
 

@@ -176,6 +176,8 @@ def test_labels_give_the_numbers_of_the_audit(plain: Path, boxed: Path, tmp_path
     drawn = "".join(ElementTree.fromstring(table.figure).itertext())
     for name, n in (("all", 5), ("plain", 2), ("boxed", 3)):
         assert f"checker, {name}, human undecidable excluded" in drawn and f"n = {n}" in drawn
+    page = format_table(table, "html")
+    assert page.count("<svg") == 1 and "checker, boxed" in page and "elsewhere" in page
 
 
 def test_what_was_not_measured_is_listed(plain: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_part_of_a_cell_is_no_plain_number(text_release: Path, tmp_path: Path)
     assert cell_text(none) == "judged in part"
     assert part.groups == whole.groups == "", "nobody to be tied with"
     texts = {form: format_table(table, form) for form in FORMS}
-    assert "(incomplete)" in texts["md"] and "(incomplete)" in texts["tex"]
+    assert all("(incomplete)" in texts[form] for form in ("md", "tex", "html"))
     assert all("3 answers about 4 images" in text for text in texts.values())
     rows = list(csv.DictReader(io.StringIO(texts["csv"])))
     cut = next(r for r in rows if r["line"] == "red" and r["suites"] == UC)
@@ -303,6 +303,10 @@ def test_texts_of_others_do_not_break_a_format() -> None:
     assert "judge a\\#1" in tex and "\\textbackslash{} \\textasciicircum{} \\{ \\}" in tex
     assert tex.count("\\begin{") == tex.count("\\end{") == 2
     assert next(csv.DictReader(io.StringIO(format_table(table, "csv"))))["n"] == "7"
+    page = format_table(table, "html")
+    assert "<td>judge a#1: flux</td><td>50.0 [40.0, 60.0] AB ¹</td>" in page
+    assert "<h1>100 % of A_B &amp; &lt;b&gt;</h1>" in page and "<script" not in page
+    assert "<li>first\nsecond | &lt;script&gt;" in page
     with raises("unknown-name", "markdown", error=UsageError):
         format_table(table, "markdown")
 

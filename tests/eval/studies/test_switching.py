@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -142,9 +140,3 @@ def test_biased_means_biased_in_both_orders() -> None:
     ]
     chosen = [case.id for case in biased(outcomes, "order", "first_left")]
     assert chosen == ["a-plain-1", "a-swapped-1"]
-
-
-def test_the_removed_command_names_the_recipe(cli: Callable[..., CompletedProcess[str]]) -> None:
-    done = cli("switch", "--suite", HOM, "--help")
-    assert done.returncode == 2 and "removed-command" in done.stderr
-    assert "counterprior study recipes ots-bench-7" in done.stderr
