@@ -22,12 +22,12 @@ from ..generators import Checked, as_generator
 from ..judges import CallPlan
 
 PROTOCOLS = ("a2b", "b2a", "n2a", "n2b")
-"""Of `switch`: from which prompt to which, of A the case's own, B the other order of mention, and N
-the neutral one."""
+"""Protocols of `switch`, first prompt to last: A is the case's, B the other order of mention, N the
+neutral prompt."""
 
 
 class Method(ABC):
-    """A generator that is made of another one."""
+    """A generator that wraps another generator."""
 
     reaches_steps: ClassVar[bool] = False
     """Whether it changes denoising steps; two such methods would count each other's calls."""
@@ -128,13 +128,13 @@ def has_pipeline(generator: Generator) -> bool:
 
 
 def find_pipeline(generator: Generator) -> Any:
-    """The pipeline of diffusers that a generator runs, loaded; see `has_pipeline`."""
+    """Returns the pipeline of diffusers that a generator runs, loaded; see `has_pipeline`."""
     base: Any = innermost(generator)
     return base.pipeline
 
 
 def refuse(method: str, generator: Generator, able: str) -> UsageError:
-    """What to say of a generator that a method can't change; `able` lists those that it can."""
+    """Returns the error for a generator that a method can't change; `able` lists those it can."""
     kind = innermost(generator).identity()["kind"]
     problem = f"{method}: can't change {kind}:, whose steps are out of reach"
     return UsageError(problem, f"use {able}", code="unsupported")

@@ -52,7 +52,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a denoiser is given."""
+    """Shape of a denoiser's inputs."""
 
     text: int
     """Tokens of the prompt."""
@@ -63,8 +63,8 @@ class Shape:
 
     @classmethod
     def of(cls, model: Any, latents: Tensor, arguments: Mapping[str, Any]) -> Shape:
-        """From the latents, (batch, channels, height, width) or packed (batch, positions, channels)
-        with the arguments of the first call. Raises UsageError for other shapes."""
+        """Reads the latents, (batch, channels, height, width) or packed (batch, positions,
+        channels), and the arguments of the first call. Raises UsageError for other shapes."""
         text = arguments.get("encoder_hidden_states")
         if text is None or latents.ndim not in (3, 4):
             raise UsageError(
@@ -113,8 +113,8 @@ def watch_attention(
                     scale = kwargs.get("scale") or query.shape[-1] ** -0.5
                     shares = _shares(query[..., rows, :], key, mask, rows, scale)
                     means = shares[..., columns].mean(1)
-                    found = means.reshape(len(means), grid.height, grid.width, -1)
-                    maps.append((grid.height * grid.width, found))
+                    map_of_layer = means.reshape(len(means), grid.height, grid.width, -1)
+                    maps.append((grid.height * grid.width, map_of_layer))
                     if stop_after and len(maps) == stop_after:
                         raise _Done
             return func(*args, **kwargs)
@@ -122,7 +122,7 @@ def watch_attention(
     with Watching(), suppress(_Done):
         call()
     most = max((positions for positions, _ in maps), default=0)
-    return [found for positions, found in maps if positions == most]
+    return [map_of_layer for positions, map_of_layer in maps if positions == most]
 
 
 _ARGUMENTS = ((0, "query"), (1, "key"))
@@ -163,18 +163,18 @@ def _shares(query: Tensor, key: Tensor, mask: Tensor | None, rows: slice, scale:
 
 
 def token_places(pipeline: Any, prompt: str, word: str) -> list[int]:
-    """Places of a word's tokens among those that the denoiser is given.
+    """Places of a word's tokens among those that the denoiser reads.
 
-    Raises ValueError for a word that is not in the prompt, UsageError for a pipeline whose
-    tokenizers are not known.
+    Raises ValueError for a word that is not in the prompt, UsageError for a pipeline with unknown
+    tokenizers.
     """
     name = type(pipeline).__name__
     if name.startswith("QwenImage"):
         template: str = pipeline.prompt_template_encode
         dropped: int = pipeline.prompt_template_encode_start_idx
         before = template.index("{}")
-        found = _spelled(pipeline.tokenizer, template.format(prompt), prompt, word, before)
-        return [place - dropped for place in found]
+        places = _spelled(pipeline.tokenizer, template.format(prompt), prompt, word, before)
+        return [place - dropped for place in places]
     if name.startswith("Flux"):
         return _spelled(pipeline.tokenizer_2, prompt, prompt, word)
     if name.startswith("StableDiffusion3"):
@@ -182,9 +182,9 @@ def token_places(pipeline: Any, prompt: str, word: str) -> list[int]:
         if pipeline.text_encoder_3 is None:
             return clip
         third = _spelled(pipeline.tokenizer_3, prompt, prompt, word)
-        # What CLIP cuts off has no place of its own: there the tokens of T5 begin.
-        kept = [place for place in clip if place < CLIP_LENGTH]
-        return kept + [CLIP_LENGTH + place for place in third]
+        # Tokens that CLIP cuts off have no place: the tokens of T5 begin there.
+        read_by_clip = [place for place in clip if place < CLIP_LENGTH]
+        return read_by_clip + [CLIP_LENGTH + place for place in third]
     if name.startswith(("StableDiffusion", "PixArt")):
         return _spelled(pipeline.tokenizer, prompt, prompt, word)
     raise UsageError(
@@ -200,7 +200,7 @@ def _spelled(tokenizer: Any, text: str, prompt: str, word: str, before: int = 0)
     start += before
     end = start + len(word)
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-    found = [i for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
-    if not found:
+    places = [i for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
+    if not places:
         raise ValueError(f"no token spells {word!r} in {prompt!r}")
-    return found
+    return places

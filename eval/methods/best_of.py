@@ -38,7 +38,7 @@ from .candidates import (
 )
 
 MOST = 1024
-"""Most candidates of a case."""
+"""Maximum number of candidates of a case."""
 Grader = Callable[[ImageRequest, Image.Image], float]
 
 
@@ -48,17 +48,17 @@ class BestOfOptions(Options, extra="allow"):
     undeclared: ClassVar[str] = "options of the judge or scorer"
 
     by: Annotated[str, TextForm("the spec of a judge or scorer")]
-    """What chooses the best image."""
+    """Judge or scorer that chooses the best image."""
 
 
 class BestOf(Method):
-    """A generator that is asked several times, and gives the best answer."""
+    """A generator that draws several candidates and returns the best."""
 
     argument: ClassVar[str] = "NUMBER"
     options: ClassVar[type[Options]] = BestOfOptions
 
     def __init__(self, inner: Generator, count: int, by: str) -> None:
-        """by: spec of a judge or scorer; it is opened when a run begins, which knows the cap."""
+        """by: spec of a judge or scorer, opened when a run begins: the run knows the cap."""
         super().__init__(inner)
         self.count = count
         self.by = by
@@ -69,7 +69,7 @@ class BestOf(Method):
 
     @classmethod
     def from_spec(cls, spec: Spec, options: BestOfOptions, inner: Generator) -> BestOf:
-        """Raises UsageError for a wrong number, and what is neither a judge nor a scorer."""
+        """Raises UsageError for a wrong number, and for anything but a judge or a scorer."""
         text = spec.argument
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST):
             problem = f"best-of: the number of seeds must be from 1 to {MOST}, not {text!r}"
@@ -77,9 +77,9 @@ class BestOf(Method):
         chooser = Spec.parse(options.by)
         chooser = replace(chooser, options={**chooser.options, **options.rest})
         if not (_is_judge(options.by) or chooser.kind in {*SCORERS, PYTHON}):
-            known = ", ".join(sorted({*JUDGES, *SCORERS, PYTHON}))
+            choosers = ", ".join(sorted({*JUDGES, *SCORERS, PYTHON}))
             problem = f"best-of: {chooser.kind!r} can't choose"
-            raise UsageError(problem, f"name one of {known}", code="unknown-name")
+            raise UsageError(problem, f"name one of {choosers}", code="unknown-name")
         return cls(inner, int(text), str(chooser))
 
     @property
@@ -96,7 +96,7 @@ class BestOf(Method):
             )
 
     def prepare(self, folder: Path, plan: CallPlan) -> None:
-        """Also finds the candidates that are there."""
+        """Also finds the existing candidates."""
         super().prepare(folder, plan)
         self._grade = _open_chooser(self.by, plan)
         self._root = folder
@@ -104,28 +104,27 @@ class BestOf(Method):
         len(self._candidates)  # read now: threads look up while one appends
 
     def generate(self, request: ImageRequest) -> Image.Image:
-        """The best candidate; the first of those that are equally good.
+        """Returns the best candidate, the first of equals.
 
-        Raises GeneratorError, refused or error as the first candidate, where none could be made or
-        judged.
+        Raises GeneratorError if none can be drawn and scored, `refused` if all were declined.
         """
-        found = [self._candidate(request, number) for number in range(self.count)]
-        best = best_of(found)
-        costs = [Decimal(c.usd) for c in found if c.usd]
+        candidates = [self._candidate(request, number) for number in range(self.count)]
+        best = best_of(candidates)
+        costs = [Decimal(c.usd) for c in candidates if c.usd]
         usd = str(sum(costs, Decimal(0))) if costs else ""
         if best is None:
-            problem = f"none of {self.count} candidates can be judged: {_why(found)}"
-            failed = GeneratorError(problem, _status(found), code="generator-failed")
+            problem = f"none of {self.count} candidates can be judged: {_why(candidates)}"
+            failed = GeneratorError(problem, _status(candidates), code="generator-failed")
             failed.usd = usd
             raise failed
         image = Image.open(self._path(best))
         image.load()
         image.info[ENCODED] = self._path(best).read_bytes()
         report = {
-            "candidates": len(found),
+            "candidates": len(candidates),
             "chosen": best.number,
             "score": best.score,
-            "failed": sum(not c.sha256 for c in found),
+            "failed": sum(not c.sha256 for c in candidates),
         }
         image.info[REPORT] = json.dumps(report, sort_keys=True)
         if usd:
@@ -133,31 +132,31 @@ class BestOf(Method):
         return image
 
     def _candidate(self, request: ImageRequest, number: int) -> Candidate:
-        """One candidate, made and scored where it is not yet."""
+        """Returns one candidate; draws and scores it unless it exists."""
         if self._grade is None or self._root is None or request.case is None:
             raise UsageError(
                 "best-of: works in a run: use `counterprior generate` or `eval`", code="needs-run"
             )
         recorded = reversed(self._candidates.of(request.case.id))
-        known = next((candidate for candidate in recorded if candidate.number == number), None)
-        if known is not None and (known.refused or self._path(known).exists()):
-            return known
+        existing = next((earlier for earlier in recorded if earlier.number == number), None)
+        if existing is not None and (existing.refused or self._path(existing).exists()):
+            return existing
         seed = candidate_seed(request.seed, number)
-        made = Candidate(request.case.id, number, seed)
+        candidate = Candidate(request.case.id, number, seed)
         try:
             image = draw(self.inner, replace(request, seed=seed))
         except GeneratorError as error:
-            made = replace(made, problem=f"{error.status}: {error}", usd=error.usd)
+            candidate = replace(candidate, problem=f"{error.status}: {error}", usd=error.usd)
         else:
             data = image.info.get(ENCODED) or encode_png(image)
-            made = replace(made, sha256=hashlib.sha256(data).hexdigest())
-            write_whole(self._path(made), data)
+            candidate = replace(candidate, sha256=hashlib.sha256(data).hexdigest())
+            write_whole(self._path(candidate), data)
             with self._one_at_a_time:  # a judge's log has one writer
                 score = self._grade(request, image)
-            made = replace(made, score=score, usd=image.info.get(USD, ""))
+            candidate = replace(candidate, score=score, usd=image.info.get(USD, ""))
         with self._one_at_a_time:
-            self._candidates.append(made)
-        return made
+            self._candidates.append(candidate)
+        return candidate
 
     def _path(self, candidate: Candidate) -> Path:
         assert self._root is not None
@@ -165,28 +164,29 @@ class BestOf(Method):
 
 
 def _status(candidates: Sequence[Candidate]) -> Literal["refused", "error"]:
-    """Refused where every candidate was declined: none of them is asked for again."""
+    """Status of a case without a result: refused, and never tried again, if all were declined."""
     return "refused" if all(c.refused for c in candidates) else "error"
 
 
 def _why(candidates: list[Candidate]) -> str:
-    return next((c.problem for c in candidates if c.problem), "the judge said nothing of them")
+    return next((c.problem for c in candidates if c.problem), "the judge gave no verdict")
 
 
 def _is_judge(text: str) -> bool:
-    """Whether a spec names a judge; what `python:` names is known when it is opened."""
+    """Whether a spec names a judge; false for `python:`, whose object is known once it is
+    opened."""
     return Spec.parse(text).kind in JUDGES
 
 
 def _open_chooser(text: str, plan: CallPlan) -> Grader:
-    """How an image is graded: by a judge, or by a scorer with ``score(pairs) -> floats``."""
+    """Returns a grader of images by a judge, or by a scorer with ``score(pairs) -> floats``."""
     spec = Spec.parse(text)
     if spec.kind in SCORERS:
         return _by_scorer(as_scorer(text))
-    found: Any = load_factory(spec) if spec.kind == PYTHON else text
-    if hasattr(found, "score"):
-        return _by_scorer(found)
-    judge = as_judge(found, plan, spec_identity(spec))
+    chooser: Any = load_factory(spec) if spec.kind == PYTHON else text
+    if hasattr(chooser, "score"):
+        return _by_scorer(chooser)
+    judge = as_judge(chooser, plan, spec_identity(spec))
 
     def by_judge(request: ImageRequest, image: Image.Image) -> float:
         if request.grade is None:

@@ -21,21 +21,21 @@ class Candidate:
     case: str
     """Id of the case."""
     number: int
-    """From 0."""
+    """Number of the candidate, from 0."""
     seed: int
-    """It was made with."""
+    """Seed of the image."""
     sha256: str = ""
-    """Of its PNG; empty where it could not be made."""
+    """SHA-256 of its PNG; empty without an image."""
     score: float = math.nan
-    """By the selecting judge or scorer; NaN where it could not say."""
+    """Score by the judge or scorer that chooses; NaN if undecided."""
     problem: str = ""
-    """Why there is no image."""
+    """Reason of a missing image."""
     usd: str = ""
-    """What the image cost, US dollars; empty where nothing, or nobody knows."""
+    """Price of the image, US dollars; empty if it was free or its price is unknown."""
 
     @property
     def refused(self) -> bool:
-        """Whether the model declined: it is not asked again."""
+        """Whether the model declined: the candidate is never tried again."""
         return self.problem.startswith("refused")
 
     def to_record(self) -> dict[str, Any]:
@@ -51,14 +51,14 @@ class Candidate:
 
 
 def candidate_path(root: Path, candidate: Candidate) -> Path:
-    """Where a run keeps a candidate."""
+    """Path of a candidate's image in a run."""
     return root / FOLDER / candidate.case / f"{candidate.number}.png"
 
 
 def candidate_seed(seed: int, number: int) -> int:
-    """The seed of a candidate, in [0, 2**31): the case's own for the first.
+    """Seed of a candidate, in [0, 2**31); the first candidate has the case's seed.
 
-    The others are hashed, so that no case's candidates are another's.
+    Further seeds are hashed, so that no two cases share candidates.
     """
     if number == 0:
         return seed
@@ -67,7 +67,7 @@ def candidate_seed(seed: int, number: int) -> int:
 
 
 def candidate_log(root: Path) -> AnswerLog[Candidate]:
-    """The candidates of a run, case by case."""
+    """Log of a run's candidates, by case."""
     return AnswerLog(root, "candidates", Candidate, key="case", in_memory=True)
 
 

@@ -29,9 +29,9 @@ class _Captured(BaseException):
 
 
 def denoisers(pipeline: Any) -> list[Any]:
-    """The parts of a pipeline that denoise, in the order of `DENOISERS`."""
-    found = [getattr(pipeline, name, None) for name in DENOISERS]
-    return [part for part in found if part is not None]
+    """Returns the modules of a pipeline that denoise, in the order of `DENOISERS`."""
+    modules = [getattr(pipeline, name, None) for name in DENOISERS]
+    return [module for module in modules if module is not None]
 
 
 @contextmanager
@@ -41,8 +41,8 @@ def hooked(pipeline: Any, hook: Hook) -> Iterator[None]:
     It returns the new ``(args, kwargs)``, or None to leave them.
     """
     with ExitStack() as stack:
-        for part in denoisers(pipeline):
-            handle = part.register_forward_pre_hook(hook, with_kwargs=True)
+        for module in denoisers(pipeline):
+            handle = module.register_forward_pre_hook(hook, with_kwargs=True)
             stack.callback(handle.remove)
         yield
 
@@ -71,12 +71,12 @@ def first_arguments(pipeline: Any, call: Callable[[], object]) -> Arguments:
 
 
 def conditioning(arguments: Mapping[str, Any]) -> Arguments:
-    """Of a denoiser's arguments, those that come from the prompt."""
+    """Returns those of a denoiser's arguments that come from the prompt."""
     return {name: value for name, value in arguments.items() if name not in NOT_TEXT}
 
 
 class SwitchHook:
-    """From step `at[0]` on another prompt's conditioning, from `at[1]` on again the pipeline's own,
+    """Sets a second prompt's conditioning from step `at[0]` on, from `at[1]` on again the pipeline's own,
     and so forth.
 
     A step begins where the timestep changes, which holds for first-order schedulers. Of a step's
@@ -84,10 +84,10 @@ class SwitchHook:
     negative prompt, which is the same for both.
     """
 
-    def __init__(self, at: Sequence[int], other: Mapping[str, Any]) -> None:
-        """at: rising steps. other: the `conditioning` of the other prompt's first call."""
+    def __init__(self, at: Sequence[int], second: Mapping[str, Any]) -> None:
+        """at: rising steps. second: the `conditioning` of the second prompt's first call."""
         self._at = at
-        self._other = other
+        self._second = second
         self._new: Arguments = {}
         self._last: float | None = None
         self._step, self._call = -1, 0
@@ -104,7 +104,7 @@ class SwitchHook:
             self._call += 1
         if self._step == 0 and self._call == 0:
             # What is the same for both prompts stays the pipeline's own.
-            self._new = {k: v for k, v in self._other.items() if not same(v, kwargs.get(k))}
+            self._new = {k: v for k, v in self._second.items() if not same(v, kwargs.get(k))}
         if self._call or not sum(step <= self._step for step in self._at) % 2:
             return args, kwargs
         if self._new:

@@ -37,7 +37,7 @@ class LoraOptions(Options):
     """Options of `lora`."""
 
     scale: Annotated[float, Field(gt=0)] = 1
-    """What the weights are multiplied by."""
+    """Factor of the weights."""
 
 
 class Lora(Method):
@@ -47,7 +47,8 @@ class Lora(Method):
     options: ClassVar[type[Options]] = LoraOptions
 
     def __init__(self, inner: Generator, folder: Path, scale: float = 1.0) -> None:
-        """Raises UsageError for a generator that has no weights to tune, or no weights there."""
+        """Raises UsageError for a generator without weights to tune, and a folder without
+        weights."""
         super().__init__(inner)
         self._folder = folder
         self._scale = scale
@@ -55,7 +56,7 @@ class Lora(Method):
         self._adapter = f"counterprior_{self._digest}"
         if isinstance(inner, Method):
             raise UsageError(
-                "lora: is given first, and once: other methods work on tuned weights",
+                "lora: name it first, and only once: other methods work on tuned weights",
                 code="conflicting-options",
             )
         self._untuned = inner
@@ -66,7 +67,7 @@ class Lora(Method):
 
     @classmethod
     def from_spec(cls, spec: Spec, options: LoraOptions, inner: Generator) -> Lora:
-        """Raises UsageError for a folder that holds no weights."""
+        """Raises UsageError for a folder without weights."""
         return cls(inner, Path(spec.argument), options.scale)
 
     @property
@@ -75,7 +76,7 @@ class Lora(Method):
         return f"lora:{self._folder.resolve().name}@{self._digest}{scale}"
 
     def identity(self) -> dict[str, str]:
-        """Of what was tuned, with the digest of the weights."""
+        """Identity of the untuned generator, with the digest of the weights."""
         return {**self._untuned.identity(), "method": self.name}
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:
@@ -89,7 +90,7 @@ class Lora(Method):
     def _active(self) -> Iterator[None]:
         """Within it, the pipeline has these weights alone; another method may share it."""
         pipeline = find_pipeline(self.inner)
-        loaded = {name for names in pipeline.get_list_adapters().values() for name in names}
+        loaded = {name for adapters in pipeline.get_list_adapters().values() for name in adapters}
         if self._adapter not in loaded:
             try:
                 pipeline.load_lora_weights(str(self._folder), adapter_name=self._adapter)

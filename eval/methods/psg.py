@@ -52,10 +52,10 @@ SPATIAL = re.compile(
     r"right side of)\s+",
     re.IGNORECASE,
 )
-"""What the variant `and` replaces, with the white space around it."""
+"""Spatial words that the variant `and` replaces, with the white space around them."""
 
 _Stated = tuple[str, Relation, str]
-"""A word of the prompt, how it lies, and the word that it lies so to."""
+"""A word of the prompt, its relation, and the word that it relates to."""
 
 
 OF_PRESET = DefaultText("that of the preset")
@@ -69,7 +69,7 @@ class GuidanceOptions(Options):
     scale: Annotated[float, Field(gt=0), OF_PRESET] = 1
     """Factor of the gradient at the first step."""
     size: Annotated[int, Field(ge=0), Unit("positions"), OF_PRESET] = 0
-    """Longer side of the maps that count; 0 for the largest there are."""
+    """Longer side of the maps that are used; 0 for the largest."""
     decay: Literal["sqrt", "none"] = "sqrt"
     """Whether the factor falls to sqrt(1/2) of itself or stays."""  # attend-and-excite's fall
     smooth: Annotated[float, Field(ge=0), Unit("positions"), OF_PRESET] = 0
@@ -82,7 +82,7 @@ class GuidanceOptions(Options):
     """Updates of the latents at each guided step."""
 
     def factor(self, step: int) -> float:
-        """Of the gradient at a step, from 0."""
+        """Factor of the gradient at a step, from 0."""
         fall = 0.5 * step / max(1, self.steps) if self.decay == "sqrt" else 0.0
         return float(self.scale * (1 - fall) ** 0.5)
 
@@ -167,22 +167,22 @@ class Guidance(Method):
 
 
 def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
-    """The relations that a row states. Raises UsageError for rows without any in the plane."""
+    """Returns the relations that a row states. Raises UsageError unless all lie in the plane."""
     if "object_a" in fields and "relation" in fields:
-        found = [(fields["object_a"], fields["relation"], fields["object_b"])]
+        relations = [(fields["object_a"], fields["relation"], fields["object_b"])]
     elif "subjects" in fields and "references" in fields:
         columns = (json.loads(fields[c]) for c in ("subjects", "relations", "references"))
-        found = list(zip(*columns, strict=True))
+        relations = list(zip(*columns, strict=True))
     else:
         raise UsageError(
-            "psg: rows state no relation: it needs a suite of spatial prompts", code="unsupported"
+            "psg: the rows have no relations: choose a suite of spatial prompts", code="unsupported"
         )
-    known = get_args(Relation)
-    if unknown := [relation for _, relation, _ in found if relation not in known]:
+    guided = get_args(Relation)
+    if unknown := [relation for _, relation, _ in relations if relation not in guided]:
         raise UsageError(
-            f"psg: can't guide {unknown[0]!r}, only {', '.join(known)}", code="unsupported"
+            f"psg: can't guide {unknown[0]!r}, only {', '.join(guided)}", code="unsupported"
         )
-    return [(a, relation, b) for a, relation, b in found]  # type: ignore[misc]
+    return [(a, relation, b) for a, relation, b in relations]  # type: ignore[misc]
 
 
 class _GuidedRun:
@@ -208,7 +208,7 @@ class _GuidedRun:
         self._shape = Shape(0, 0, 1.0)
         self._layers = 0
         self.losses: list[float] = []
-        """Before each update."""
+        """Loss before each update."""
         self._seconds = 0.0
         self._bytes = 0
 
@@ -221,7 +221,7 @@ class _GuidedRun:
         }
 
     def draw(self, call: Callable[[], Image]) -> Image:
-        """What `call` draws, with its latents moved."""
+        """Returns the image of `call`, with its latents moved."""
         self._model.requires_grad_(False)
         with _prepared(self._pipeline) as prepared:
             arguments = first_arguments(self._pipeline, call)
@@ -242,22 +242,22 @@ class _GuidedRun:
             return call()
 
     def _learn(self, arguments: Arguments, latents: Tensor) -> None:
-        """What the denoiser is given besides latents and time, for the prompt alone."""
+        """Learns the denoiser's arguments besides latents and time, for the prompt alone."""
         self._input = "sample" if "sample" in arguments else "hidden_states"
         sample = arguments[self._input]
-        own, both = len(latents), len(sample)
+        single, doubled = len(latents), len(sample)
         first = float(_flat(arguments["timestep"])[0])
         self._time_scale = first / float(self._pipeline.scheduler.timesteps[0])
         left_out = ("sample", "hidden_states", "timestep", "return_dict")
         self._arguments = {
-            name: _conditional(value, own, both)
+            name: _conditional(value, single, doubled)
             for name, value in arguments.items()
             if name not in left_out
         }
         self._shape = Shape.of(self._model, latents, self._arguments)
 
     def _update(self, latents: Tensor, moment: Tensor, step: int) -> Tensor:
-        """The latents moved along the gradient; in float32, as float16 loses small gradients."""
+        """Moves the latents along the gradient; in float32, as float16 loses small gradients."""
         import torch
 
         started = time.perf_counter()
@@ -289,19 +289,19 @@ class _GuidedRun:
         moment = (moment * self._time_scale).expand(len(latents))
         if self._time_scale != 1.0:
             moment = moment.to(model.dtype)
-        given = {self._input: scaled.to(model.dtype), "timestep": moment, "return_dict": False}
-        call = {**self._arguments, **given}
-        found = watch_attention(
+        inputs = {self._input: scaled.to(model.dtype), "timestep": moment, "return_dict": False}
+        call = {**self._arguments, **inputs}
+        layer_maps = watch_attention(
             model, lambda: model(**call), self._shape, self._settings.size, self._layers
         )
-        if not found:
+        if not layer_maps:
             raise ValueError(
                 f"psg: no attention to the text has maps of size {self._settings.size}: "
                 f"try size=0, and leave the attention backend as it is"
             )
         if self._settings.size:  # with 0 smaller maps may come first
-            self._layers = len(found)
-        maps = _smoothed(torch.stack(found).mean(0), self._settings.smooth)
+            self._layers = len(layer_maps)
+        maps = _smoothed(torch.stack(layer_maps).mean(0), self._settings.smooth)
         last = max(max(*first, *second) for first, _, second in self._relations)
         if last >= maps.shape[-1]:
             raise ValueError(
@@ -337,19 +337,19 @@ def _flat(value: Any) -> Tensor:
     return torch.as_tensor(value).flatten()
 
 
-def _conditional(value: Any, own: int, both: int) -> Any:
-    """Of arguments for [negative, positive] in one batch, the positive part."""
+def _conditional(value: Any, single: int, doubled: int) -> Any:
+    """Returns the positive half of arguments for [negative, positive] in one batch."""
     import torch
 
     if isinstance(value, dict):
-        return {name: _conditional(part, own, both) for name, part in value.items()}
-    batched = isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == both
-    return value[-own:] if batched and both > own else value
+        return {name: _conditional(item, single, doubled) for name, item in value.items()}
+    batched = isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == doubled
+    return value[-single:] if batched and doubled > single else value
 
 
 @contextmanager
 def _prepared(pipeline: Any, start: Tensor | None = None) -> Iterator[list[Tensor]]:
-    """Within it, the latents that the pipeline starts from are collected, or replaced by `start`.
+    """Collects the latents that the pipeline starts from within it, or replaces them by `start`.
 
     They are drawn as ever, so that a generator of noise goes on as it would.
     """
@@ -357,12 +357,12 @@ def _prepared(pipeline: Any, start: Tensor | None = None) -> Iterator[list[Tenso
     real = pipeline.prepare_latents
 
     def prepare(*args: Any, **kwargs: Any) -> Any:
-        made = real(*args, **kwargs)
-        latents = made[0] if isinstance(made, tuple) else made
+        result = real(*args, **kwargs)
+        latents = result[0] if isinstance(result, tuple) else result
         collected.append(latents)
         if start is None:
-            return made
-        return (start, *made[1:]) if isinstance(made, tuple) else start
+            return result
+        return (start, *result[1:]) if isinstance(result, tuple) else start
 
     pipeline.prepare_latents = prepare
     try:
@@ -373,15 +373,15 @@ def _prepared(pipeline: Any, start: Tensor | None = None) -> Iterator[list[Tenso
 
 @contextmanager
 def _stepping(scheduler: Any, after_step: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Within it, what the scheduler's steps give goes through `after_step`."""
+    """Passes results of the scheduler's steps through `after_step` within it."""
     real = scheduler.step
 
     def step(*args: Any, **kwargs: Any) -> Any:
-        made = real(*args, **kwargs)
-        if isinstance(made, tuple):
-            return (after_step(made[0]), *made[1:])
-        made.prev_sample = after_step(made.prev_sample)
-        return made
+        result = real(*args, **kwargs)
+        if isinstance(result, tuple):
+            return (after_step(result[0]), *result[1:])
+        result.prev_sample = after_step(result.prev_sample)
+        return result
 
     scheduler.step = step
     try:

@@ -43,7 +43,7 @@ _THOUGHT = re.compile(r"(?s)\A.*</think(?:ing)?>")
 
 @dataclass(frozen=True)
 class DrawnLayout:
-    """What a rewritten prompt must say."""
+    """Layout that a rewritten prompt must state."""
 
     mentioned: tuple[str, str]
     """The two names in their new order of mention."""
@@ -52,7 +52,7 @@ class DrawnLayout:
 
     @classmethod
     def of(cls, first: str, second: str, seed: int, request: ImageRequest) -> DrawnLayout:
-        """Both choices are fair coins that depend on the seed, the prompt and the image's seed.
+        """Draws order and sides by fair coins that depend on seed, prompt and the image's seed.
 
         The two orders of mention of a row draw apart.
         """
@@ -62,7 +62,7 @@ class DrawnLayout:
         return cls(mentioned, left, right)
 
     def read(self, text: str) -> str:
-        """The new prompt of an answer. Raises ValueError, saying what is wrong with it."""
+        """Returns the new prompt of an answer. Raises ValueError that says how to mend it."""
         prompt = _THOUGHT.sub("", text).strip().strip('"').strip()
         if not prompt or "\n" in prompt or len(prompt) > LONGEST:
             raise ValueError(f"answer with one line of at most {LONGEST} characters")
@@ -76,10 +76,10 @@ class DrawnLayout:
 
 
 def _place(name: str, prompt: str) -> int:
-    found = re.search(rf"\b{re.escape(name)}\b", prompt, re.IGNORECASE)
-    if found is None:
+    match = re.search(rf"\b{re.escape(name)}\b", prompt, re.IGNORECASE)
+    if match is None:
         raise ValueError(f"use the name {name!r} unchanged")
-    return found.start()
+    return match.start()
 
 
 class RephraseOptions(Options, extra="allow"):
@@ -102,7 +102,7 @@ class Rephrase(Method):
     def __init__(
         self, inner: Generator, backend: ChatBackend, seed: int = 0, max_tokens: int = 512
     ) -> None:
-        """seed: of the layouts. max_tokens: bound of an answer, thoughts included."""
+        """seed: seed of the layouts. max_tokens: bound of an answer, thoughts included."""
         super().__init__(inner)
         self._backend = backend
         self._seed = seed
@@ -115,9 +115,9 @@ class Rephrase(Method):
         """Raises UsageError for an unknown backend, BackendError for a missing key."""
         kind, _, argument = spec.argument.partition(":")
         if kind not in BACKENDS:
-            known = ", ".join(sorted(BACKENDS))
+            kinds = ", ".join(sorted(BACKENDS))
             problem = f"rephrase: no language model {spec.argument!r}"
-            remedy = f"write rephrase:KIND:MODEL, KIND one of {known}"
+            remedy = f"write rephrase:KIND:MODEL, KIND one of {kinds}"
             raise UsageError(problem, remedy, code="unknown-name")
         backend = BACKENDS[kind](Spec(kind, argument, options.rest))
         return cls(inner, backend, options.seed, options.max_tokens)
@@ -135,14 +135,14 @@ class Rephrase(Method):
         super().check_request(request)
         if missing := [name for name in NEEDED if name not in request.fields]:
             raise UsageError(
-                f"rephrase: draws a layout at random, so it needs rows of two entities that ask "
-                f"for none: these have no {missing[0]!r}",
+                f"rephrase: it draws a layout at random, so rows need two entities and no layout: "
+                f"these lack {missing[0]!r}",
                 code="unsupported",
             )
 
     def prepare(self, folder: Path, plan: CallPlan) -> None:
-        """Raises BackendError where the model does not answer, UnpricedError where a cap is set
-        and its price isn't known."""
+        """Raises BackendError if the model does not answer, UnpricedError for an unknown price
+        under a cap."""
         super().prepare(folder, plan)
         trial = ChatRequest("rephrase", SYSTEM, (self._prompt.text,), self._max_tokens)
         identity = self._backend.identity()
@@ -151,15 +151,15 @@ class Rephrase(Method):
         self._caller = plan.caller(self._backend, prefix="rephrase", identity=identity, holder=self)
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:
-        """The image of the new prompt, which its report holds.
+        """Returns the image of the new prompt, which is in its report.
 
-        Raises GeneratorError, refused where the model declined, and BudgetError at the cap.
+        Raises GeneratorError, refused if the model declined, and BudgetError at the cap.
         """
         prompt, layout = self._rewritten(request)
         image = draw(self.inner, replace(request, prompt=prompt))
         report = json.loads(image.info.get(REPORT, "{}"))
-        told = {"prompt": prompt, "left": layout.left, "first": layout.mentioned[0]}
-        image.info[REPORT] = json.dumps({**report, "rephrased": told}, sort_keys=True)
+        rephrased = {"prompt": prompt, "left": layout.left, "first": layout.mentioned[0]}
+        image.info[REPORT] = json.dumps({**report, "rephrased": rephrased}, sort_keys=True)
         return image
 
     def _rewritten(self, request: ImageRequest) -> tuple[str, DrawnLayout]:
@@ -169,7 +169,7 @@ class Rephrase(Method):
             )
         first, second = request.fields["first"], request.fields["second"]
         layout = DrawnLayout.of(first, second, self._seed, request)
-        asked = self._prompt.fill(
+        instruction = self._prompt.fill(
             prompt=request.prompt,
             first=first,
             second=second,
@@ -177,7 +177,7 @@ class Rephrase(Method):
             left=layout.left,
             right=layout.right,
         )
-        call = ChatRequest("rephrase", SYSTEM, (asked,), self._max_tokens)
+        call = ChatRequest("rephrase", SYSTEM, (instruction,), self._max_tokens)
         content = spec_hash(self._backend.identity(), call)[:16]
         case = request.case.id if request.case else f"{request.seed}"
         answer = self._caller.call(f"{case}/rephrase/{content}", call, layout.read)

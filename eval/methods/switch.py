@@ -28,13 +28,13 @@ COLUMNS = {"plain": "prompt", "other": "swapped_prompt", "neutral": "neutral_pro
 
 @runtime_checkable
 class Switchable(Protocol):
-    """A generator that can itself change the prompt on the way."""
+    """A generator that can change the prompt while it draws."""
 
     def generate_switched(
-        self, request: ImageRequest, other: str, at: tuple[int, ...]
+        self, request: ImageRequest, second_prompt: str, at: tuple[int, ...]
     ) -> Image | Clip:
-        """Its image, drawn with `other` instead of the request's prompt from step `at[0]` on, with
-        the request's again from `at[1]` on, and so forth."""
+        """Draws with the second prompt from step `at[0]` on, with the request's from `at[1]` on,
+        and so forth."""
         ...
 
 
@@ -55,7 +55,7 @@ class SwitchOptions(Options):
 
 
 class Switch(Method):
-    """A generator whose prompt changes on the way."""
+    """A generator whose prompt changes while it draws."""
 
     argument: ClassVar[str] = "PROTOCOL"
     options: ClassVar[type[Options]] = SwitchOptions
@@ -86,22 +86,22 @@ class Switch(Method):
         self.prompts(request)
 
     def prompts(self, request: ImageRequest) -> tuple[str, str]:
-        """The prompt of the first steps and that of the others.
+        """Returns the prompts of the first and of the later steps.
 
-        Raises UsageError for rows that lack one.
+        Raises UsageError for rows without them.
         """
-        plain, other = (request.fields.get(COLUMNS[name], "") for name in ("plain", "other"))
-        if not plain or not other:
+        plain, swapped = (request.fields.get(COLUMNS[name], "") for name in ("plain", "other"))
+        if not plain or not swapped:
             raise UsageError(
                 f"switch: rows need {COLUMNS['plain']!r} and {COLUMNS['other']!r}",
                 code="missing-column",
             )
-        known = {
+        prompt_of = {
             "a": request.prompt,
-            "b": plain if request.prompt == other else other,
+            "b": plain if request.prompt == swapped else swapped,
             "n": request.fields.get(COLUMNS["neutral"], ""),
         }
-        first, last = known[self.protocol[0]], known[self.protocol[-1]]
+        first, last = prompt_of[self.protocol[0]], prompt_of[self.protocol[-1]]
         if not first:
             raise UsageError(
                 f"switch:{self.protocol} needs rows with {COLUMNS['neutral']!r}",
@@ -116,6 +116,6 @@ class Switch(Method):
             return base.generate_switched(start, last, self.at)
         pipeline = find_pipeline(self.inner)
         finish = replace(request, prompt=last)
-        other = first_arguments(pipeline, lambda: self.inner.generate(finish))
-        with hooked(pipeline, SwitchHook(self.at, conditioning(other))):
+        second_arguments = first_arguments(pipeline, lambda: self.inner.generate(finish))
+        with hooked(pipeline, SwitchHook(self.at, conditioning(second_arguments))):
             return self.inner.generate(start)

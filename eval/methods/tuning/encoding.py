@@ -1,4 +1,4 @@
-"""What training needs of an image and of a caption, computed once and kept."""
+"""Latents of images and arguments of captions for training, computed once and cached."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ REPLACED = ("sample", "hidden_states", "timestep", "return_dict")
 
 
 class Encoder:
-    """Latents and conditioning of a pipeline, kept in a folder."""
+    """Latents and conditioning of a pipeline, cached in a folder."""
 
     def __init__(self, pipeline: Any, folder: Path, guidance: float, version: str) -> None:
-        """version: what the results depend on besides image and caption, e.g. the model's."""
+        """version: identifies what results depend on besides image and caption, e.g. the model."""
         self._pipeline = pipeline
         self._folder = folder
         self._guidance = guidance
@@ -35,21 +35,21 @@ class Encoder:
 
         The image is flipped before it is encoded, never its latents: no VAE is symmetric.
         """
-        found: Tensor = self._kept(
+        latents: Tensor = self._cached(
             ("latents", image.size, image.tobytes()), lambda: _encode(self._pipeline, image).cpu()
         )
-        return found
+        return latents
 
     def arguments(self, caption: str, width: int, height: int) -> Arguments:
-        """What the denoiser is given for a caption, but for `REPLACED`; tensors on the CPU.
+        """Returns the denoiser's arguments for a caption but `REPLACED`; tensors on the CPU.
 
         `time_scale` is the factor from time in [0, num_train_timesteps] to its `timestep`.
         """
-        found: Arguments = self._kept(
+        arguments: Arguments = self._cached(
             ("caption", caption, width, height, self._guidance),
             lambda: self._captured(caption, width, height),
         )
-        return found
+        return arguments
 
     def _captured(self, caption: str, width: int, height: int) -> Arguments:
         import torch
@@ -70,10 +70,10 @@ class Encoder:
         )
         first = float(torch.as_tensor(arguments["timestep"]).flatten()[0])
         scale = first / float(pipeline.scheduler.timesteps[0])
-        kept = {name: _on(v, "cpu") for name, v in arguments.items() if name not in REPLACED}
-        return {"time_scale": scale, "arguments": kept}
+        fixed = {name: _on(v, "cpu") for name, v in arguments.items() if name not in REPLACED}
+        return {"time_scale": scale, "arguments": fixed}
 
-    def _kept(self, key: tuple[Any, ...], compute: Any) -> Any:
+    def _cached(self, key: tuple[Any, ...], compute: Any) -> Any:
         import torch
 
         digest = hashlib.sha256(repr((self._version, *key)).encode()).hexdigest()[:24]
@@ -87,7 +87,7 @@ class Encoder:
 
 
 def to_device(arguments: Mapping[str, Any], device: Any) -> Arguments:
-    """The arguments with their tensors on a device."""
+    """Returns the arguments with their tensors on a device."""
     moved: Arguments = _on(dict(arguments), device)
     return moved
 
@@ -98,9 +98,9 @@ def _on(value: Any, device: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().to(device)
     if isinstance(value, dict):
-        return {name: _on(part, device) for name, part in value.items()}
+        return {name: _on(item, device) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_on(part, device) for part in value)
+        return type(value)(_on(item, device) for item in value)
     return value
 
 

@@ -29,26 +29,26 @@ OPTIMIZERS = ("adamw8bit", "adamw")
 
 @dataclass(frozen=True)
 class LoraRecipe:
-    """How a LoRA is trained."""
+    """Settings of a LoRA's training."""
 
     rank: int = 32
-    """Of linear layers."""
+    """Rank for linear layers."""
     alpha: int = 32
-    """Of linear layers; the update counts alpha / rank."""
+    """Alpha for linear layers; the update's factor is alpha / rank."""
     conv_rank: int = 16
-    """Of convolutions, where the denoiser has some."""
+    """Rank for convolutions, if the denoiser has some."""
     conv_alpha: int = 16
-    """Of convolutions."""
+    """Alpha for convolutions."""
     steps: int = 10_000
     """Updates."""
     learning_rate: float = 1e-4
     weight_decay: float = 1e-4
     optimizer: str = "adamw8bit"
-    """Of `OPTIMIZERS`; the 8-bit one is bitsandbytes', and falls back to torch's without it."""
+    """One of `OPTIMIZERS`; without bitsandbytes, the 8-bit one falls back to torch's."""
     guidance: float = 1.0
-    """Of guidance-distilled models (FLUX.1-dev)."""
+    """Guidance of guidance-distilled models (FLUX.1-dev)."""
     clip: float = 1.0
-    """Largest norm of the gradient."""
+    """Maximum norm of the gradient."""
     size: int = 512
     """Images have about the area of a square of this side, pixels."""
     mirrored: bool = True
@@ -56,10 +56,10 @@ class LoraRecipe:
     held_out: int = 50
     """Pairs that are not trained on, for the validation curve."""
     seed: int = 0
-    """Of initial weights, order of examples, times and noise."""
+    """Seed of initial weights, order of examples, times and noise."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for numbers below their least."""
+        """Raises UsageError for numbers below their minimum."""
         for name in ("rank", "alpha", "conv_rank", "conv_alpha", "steps", "size"):
             if getattr(self, name) < 1:
                 raise UsageError(

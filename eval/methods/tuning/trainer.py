@@ -47,7 +47,7 @@ class LoraTrainer:
         out: Path,
         version: str = "",
     ) -> None:
-        """version: of model and data; a checkpoint of another one can't be resumed."""
+        """version: digest of model and data; a checkpoint of another version can't be resumed."""
         import torch
         from accelerate import Accelerator
 
@@ -60,9 +60,9 @@ class LoraTrainer:
         self._recipe = recipe
         self._out = out
         self._encoder = Encoder(pipeline, out / "cache", recipe.guidance, version)
-        for part in pipeline.components.values():
-            if isinstance(part, torch.nn.Module):
-                part.requires_grad_(False)
+        for component in pipeline.components.values():
+            if isinstance(component, torch.nn.Module):
+                component.requires_grad_(False)
         self._model = denoisers(pipeline)[0]
         torch.manual_seed(recipe.seed)
         self._model.add_adapter(recipe.adapter(self._model))
@@ -107,9 +107,9 @@ class LoraTrainer:
         self.save()
 
     def save(self) -> None:
-        """Writes the weights with their metadata, without which a reload takes alpha = rank.
+        """Writes the weights atomically, with metadata: without it, a reload takes alpha = rank.
 
-        They are there whole or not at all. Raises RunFailed where the disk fails.
+        Raises RunFailed if the disk fails.
         """
         from diffusers.training_utils import _collate_lora_metadata
         from peft.utils import get_peft_model_state_dict
@@ -117,9 +117,9 @@ class LoraTrainer:
 
         if not self.is_main:
             return
-        part = "unet" if getattr(self._pipeline, "unet", None) is self._model else "transformer"
-        layers = {f"{part}_lora_layers": get_peft_model_state_dict(self._model)}
-        metadata = _collate_lora_metadata({part: self._model})
+        denoiser = "unet" if getattr(self._pipeline, "unet", None) is self._model else "transformer"
+        layers = {f"{denoiser}_lora_layers": get_peft_model_state_dict(self._model)}
+        metadata = _collate_lora_metadata({denoiser: self._model})
         partial = self._out / f"weights{PARTIAL}"
         shutil.rmtree(partial, ignore_errors=True)
         try:
@@ -136,19 +136,19 @@ class LoraTrainer:
             shutil.rmtree(partial, ignore_errors=True)
 
     def _encode(self, progress: Progress) -> None:
-        """Latents and conditioning of every example, before the encoders leave the device."""
+        """Encodes every example before the encoders leave the device."""
         mine = self._images[self._accelerator.process_index :: self._accelerator.num_processes]
         for number, image in enumerate(mine):
             progress("encoded", number, len(mine))
-            shown = fitted(image, self._recipe.size)
-            self._encoder.latents(shown)
-            self._encoder.arguments(image.text, shown.width, shown.height)
+            fitted_image = fitted(image, self._recipe.size)
+            self._encoder.latents(fitted_image)
+            self._encoder.arguments(image.text, fitted_image.width, fitted_image.height)
         progress("encoded", len(mine), len(mine))
         self._accelerator.wait_for_everyone()
 
     @contextmanager
     def _resting(self) -> Iterator[None]:
-        """Within it, what only encodes waits in main memory; see `awake`."""
+        """Moves components that only encode to main memory within it; see `awake`."""
         self._move("cpu")
         try:
             yield
@@ -157,7 +157,7 @@ class LoraTrainer:
 
     @contextmanager
     def awake(self) -> Iterator[Any]:
-        """The whole pipeline on its device, to draw with the weights as they are now."""
+        """Moves the whole pipeline to its device within it, to draw with the current weights."""
         self._move(self._accelerator.device)
         self._model.eval()
         try:
@@ -168,9 +168,9 @@ class LoraTrainer:
     def _move(self, device: Any) -> None:
         import torch
 
-        for part in self._pipeline.components.values():
-            if isinstance(part, torch.nn.Module) and part is not self._model:
-                part.to(device)
+        for component in self._pipeline.components.values():
+            if isinstance(component, torch.nn.Module) and component is not self._model:
+                component.to(device)
 
     def _one_step(self) -> float:
         import torch
@@ -179,18 +179,18 @@ class LoraTrainer:
         several = self._accelerator.num_processes
         number = self.step * several + self._accelerator.process_index
         image = self._example(number)
-        shown = fitted(image, self._recipe.size)
-        clean = self._encoder.latents(shown)
-        given = self._encoder.arguments(image.text, shown.width, shown.height)
+        fitted_image = fitted(image, self._recipe.size)
+        clean = self._encoder.latents(fitted_image)
+        encoded = self._encoder.arguments(image.text, fitted_image.width, fitted_image.height)
         random_numbers = torch.Generator("cpu").manual_seed(_seed(self._recipe.seed, number))
         noise = torch.randn(clean.shape, generator=random_numbers)
         # "Sigmoid" times: the sigmoid of normal numbers, as ai-toolkit's option of this name.
         share = float(torch.sigmoid(torch.randn((), generator=random_numbers)))
         noisy, time, target = _noised(self._pipeline.scheduler, clean, noise, share)
-        call = to_device(given["arguments"], device)
+        call = to_device(encoded["arguments"], device)
         latents = "sample" if "sample" in _parameters_of(model) else "hidden_states"
         call |= {latents: noisy.to(device, model.dtype), "return_dict": False}
-        call["timestep"] = torch.tensor([time * given["time_scale"]]).to(device)
+        call["timestep"] = torch.tensor([time * encoded["time_scale"]]).to(device)
         model.train()
         with self._accelerator.autocast():
             predicted = self._wrapped(**call)[0]
@@ -200,13 +200,13 @@ class LoraTrainer:
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         model.eval()
-        found = float(self._accelerator.reduce(loss.detach(), reduction="mean"))
-        if found != found:
+        mean_loss = float(self._accelerator.reduce(loss.detach(), reduction="mean"))
+        if mean_loss != mean_loss:
             raise RunFailed(
                 f"the loss of step {self.step + 1} is not a number: lower --learning-rate",
                 code="diverged",
             )
-        return found
+        return mean_loss
 
     def _example(self, number: int) -> CaptionedImage:
         """Every image once in each round, in an order that round and seed decide."""
