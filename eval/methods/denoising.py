@@ -76,7 +76,7 @@ def conditioning(arguments: Mapping[str, Any]) -> Arguments:
 
 
 class SwitchHook:
-    """Sets a second prompt's conditioning from step `at[0]` on, from `at[1]` on again the pipeline's own,
+    """Sets a second prompt's conditioning from step `at[0]` on, the pipeline's from `at[1]` on,
     and so forth.
 
     A step begins where the timestep changes, which holds for first-order schedulers. Of a step's

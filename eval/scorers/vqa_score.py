@@ -29,7 +29,7 @@ AT_ONCE = 64
 class VqaScoreOptions(Options, extra="allow"):
     """Options of `vqascore`."""
 
-    others: ClassVar[str] = "options of the judge"
+    undeclared: ClassVar[str] = "options of the judge"
 
 
 class VqaScore:
