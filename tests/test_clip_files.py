@@ -52,7 +52,7 @@ def test_a_clip_comes_back_frame_by_frame(make) -> None:
         chosen_frames(clip.data, (0, 7))
 
 
-def test_a_still_image_is_no_clip() -> None:
+def test_rejects_still_images_as_clips() -> None:
     with raises("still-clip", error=ClipError):
         encode_webp(FRAMES[4:], 4)
     for kind in ("PNG", "WEBP", "GIF"):

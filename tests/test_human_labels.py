@@ -88,7 +88,9 @@ def test_one_annotator_labels_a_case_once_or_clicks_again(tmp_path: Path) -> Non
         (Label("c1", "yes", "side"), ("unknown-name", ":1: label", "l:1", "yes", "left, right")),
     ],
 )
-def test_what_a_run_does_not_know_is_refused(label: Label, reason: tuple[str, ...]) -> None:
+def test_rejects_labels_of_unknown_cases_questions_and_answers(
+    label: Label, reason: tuple[str, ...]
+) -> None:
     answers = {"q": ("yes", "no", "missing"), "side": ("left", "right")}
     known = [Label("c1", "missing", "q"), Label("c2", "left", "side")]
     assert check_labels(known, {"c1", "c2"}, answers) == known

@@ -96,6 +96,8 @@ def test_a_factory_gets_its_options_as_text(plugin: Path) -> None:
         ("own_code.judges:lazy", ("factory-failed", "missing_dependency")),
     ],
 )
-def test_each_way_to_fail_is_named(plugin: Path, argument: str, reason: tuple[str, ...]) -> None:
+def test_rejects_factories_that_cannot_be_called(
+    plugin: Path, argument: str, reason: tuple[str, ...]
+) -> None:
     with raises(*reason, error=UsageError):
         load_factory(Spec.parse(f"python:{argument}"))

@@ -212,7 +212,7 @@ def test_first_attempts_go_by_the_batch(server: BatchServer, protocol: str, tmp_
 
 
 @PROTOCOLS
-def test_what_a_batch_leaves_open_is_asked_singly(
+def test_asks_one_by_one_after_an_incomplete_batch(
     server: BatchServer, protocol: str, tmp_path: Path
 ) -> None:
     server.left_out = {"u4", "u7"}
@@ -270,7 +270,7 @@ def test_a_failed_batch_ends_the_run(server: BatchServer, tmp_path: Path) -> Non
     assert (len(server.sent), server.singles) == (2, 0)
 
 
-def test_a_backend_without_batches_says_so(tmp_path: Path) -> None:
+def test_rejects_a_backend_without_batches(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text("[]")
     settings = SessionSettings(tmp_path / "l.jsonl", f"scripted:{tmp_path / 's.json'}", batch=True)
     with open_session(settings) as session, raises("unsupported", "--batch"):

@@ -39,7 +39,7 @@ def test_the_same_name_on_another_server_has_none() -> None:
     assert PriceTable({}).cost({**VENDOR, "provider": "custom"}, Usage(1, 1)) is None
 
 
-def test_ones_own_price_comes_first() -> None:
+def test_user_prices_come_first() -> None:
     table = PriceTable({"openai:gpt-6-luna": Price(Decimal(3), Decimal(4))})
     assert table.cost(VENDOR, Usage(1_000_000, 1_000_000)) == 7
 
@@ -57,7 +57,7 @@ def worst_of(budget: Budget, identity: dict[str, str] = OWN, ask: ChatRequest = 
     return worst
 
 
-def test_what_is_reserved_bounds_what_is_under_way() -> None:
+def test_reservations_bound_the_calls_under_way() -> None:
     worst = worst_of(Budget(TABLE))
     assert worst > Decimal("0.01")  # the answer's bound alone
     budget = Budget(TABLE, worst * 2)

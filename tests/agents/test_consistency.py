@@ -163,7 +163,7 @@ def test_each_role_sees_only_what_it_may(play: Any, tmp_path: Path) -> None:
         assert request.source is None and request.prompt.startswith("Sentence")
 
 
-def test_a_bad_caption_is_told_again_by_the_other_model(play: Any, tmp_path: Path) -> None:
+def test_the_other_model_recaptions_after_a_bad_judgment(play: Any, tmp_path: Path) -> None:
     def cast(role: str, request: ChatRequest) -> Any:
         if role == "teller" and len(request.user) > 1:
             return {"sentences": [*CAPTION, "A white plate lies in front of the cup."]}
@@ -348,7 +348,7 @@ def test_license_and_drawer_are_named(
     assert not play.asked
 
 
-def test_one_model_cant_play_alone(play: Any) -> None:
+def test_rejects_a_game_of_one_model(play: Any) -> None:
     with raises("missing-option", "--reviewer"):
         play(reviewer="one")
 

@@ -71,7 +71,7 @@ def test_sound_rounds_fill_the_bank(run: Any, cast: Any, small_bank: Path, tmp_p
     assert archive["criticism"]["scores"]["diversity"] == 4 and len(archive["proposals"]) == 3
 
 
-def test_each_role_is_told_what_it_needs_and_no_more(run: Any, cast: Any) -> None:
+def test_each_role_receives_only_its_material(run: Any, cast: Any) -> None:
     run(cast.play, rounds=2)
     first, critic, curator, second = run.asked[:4]
     assert [r.role for r in run.asked[:3]] == [
@@ -220,7 +220,7 @@ def test_the_critic_sees_what_the_fact_says_and_sends_a_proposal_back(
     assert len(first.accepted) == 2
 
 
-def test_nothing_is_drawn_without_eyes(run: Any, cast: Any, board: None) -> None:
+def test_draws_nothing_for_a_critic_without_vision(run: Any, cast: Any, board: None) -> None:
     (only,) = run(cast.play).rounds
     assert only.shown == () and run.asked[1].user[1:] == ()
 
@@ -229,7 +229,7 @@ def test_nothing_is_drawn_without_eyes(run: Any, cast: Any, board: None) -> None
     "changes",
     [{"fact": "azerty"}, {"left": "the ! key"}, {"frame": "facing"}, {"right": "the 7 key"}],
 )
-def test_what_the_bank_can_not_draw_is_not_shown(
+def test_shows_no_image_of_pairs_that_cannot_be_drawn(
     cast: Any, small_bank: Path, board: None, changes: dict[str, str]
 ) -> None:
     draw = constrained_contract(small_bank).draw

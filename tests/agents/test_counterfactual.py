@@ -246,7 +246,7 @@ SLIPS: dict[str, tuple[str, Callable[[Any], object], str, int]] = {
 
 
 @pytest.mark.parametrize("slip", SLIPS)
-def test_what_fails_is_dropped_and_said(write: Any, tmp_path: Path, slip: str) -> None:
+def test_drops_and_archives_entries_that_fail(write: Any, tmp_path: Path, slip: str) -> None:
     role, change, by, lost = SLIPS[slip]
     report = write(changed(role, change))
     assert report.counts["scenes"] == 9 - lost
@@ -358,7 +358,7 @@ def test_sound_laws_become_rules(write: Any, tmp_path: Path) -> None:
         ("reviewer", {"valid": "perhaps"}, "reviewer"),
     ],
 )
-def test_a_bad_rule_is_dropped_and_said(
+def test_drops_and_archives_bad_rules(
     write: Any, tmp_path: Path, role: str, change: Any, by: str
 ) -> None:
     def play(asked: str, text: str) -> Any:

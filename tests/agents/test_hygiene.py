@@ -51,7 +51,7 @@ def test_every_text_of_the_shipped_bank_passes() -> None:
         ("``` a key", "markup"),
     ],
 )
-def test_what_must_not_travel(text: str, fault: str) -> None:
+def test_rejects_texts_with_hidden_characters_markup_or_instructions(text: str, fault: str) -> None:
     assert fault in (text_fault(text, 100) or "nothing")
 
 

@@ -102,7 +102,7 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
         Ledger(path)
 
 
-def test_two_processes_cant_share_it(tmp_path: Path) -> None:
+def test_rejects_a_second_process(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with Ledger(path), raises("in-use", path, error=InUseError):
         Ledger(path)

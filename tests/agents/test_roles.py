@@ -51,7 +51,7 @@ def test_prompts_name_every_field_of_their_schema() -> None:
         assert not missing, role.name
 
 
-def test_no_file_is_left_over() -> None:
+def test_every_role_file_belongs_to_a_role() -> None:
     assert {str(p.relative_to(PROMPTS).with_suffix("")) for p in PROMPTS.rglob("*.md")} == {
         role.name for role in ROLES
     }

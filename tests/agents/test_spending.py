@@ -32,7 +32,7 @@ def test_nothing_is_made_before_something_is_spent(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "ledgers").iterdir()] == ["spending.lock", "spending.jsonl"]
 
 
-def test_two_budgets_of_one_run_see_each_others_money(tmp_path: Path) -> None:
+def test_budgets_of_one_run_share_their_spending(tmp_path: Path) -> None:
     first, second = budget(tmp_path), budget(tmp_path)
     hold = first.hold(Charge(Decimal(6)), "image")
     with raises("over-budget", "6.0000", "0.0000", error=BudgetError):
@@ -137,7 +137,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
         budget(tmp_path).hold(ONE, "image")
 
 
-def test_what_a_ledger_recorded_counts_though_the_log_is_gone(tmp_path: Path) -> None:
+def test_recorded_costs_count_without_the_log(tmp_path: Path) -> None:
     recorded = [("a", ONE), ("b", Charge(None, WHO, Usage(1, 2)))]
     first = budget(tmp_path)
     first.settle([first.hold(ONE, "call", "l", call="a")], "l", ONE)
@@ -152,7 +152,7 @@ def test_what_a_ledger_recorded_counts_though_the_log_is_gone(tmp_path: Path) ->
     assert second.spent == 4
 
 
-def test_who_takes_a_ledger_over_closes_what_it_holds(tmp_path: Path) -> None:
+def test_the_next_owner_of_a_ledger_settles_its_open_attempts(tmp_path: Path) -> None:
     dead = budget(tmp_path)
     for call in ("answered", "answered", "lost"):
         dead.hold(Charge(Decimal(2)), "call", "l", call=call)

@@ -107,7 +107,7 @@ def test_a_pair_that_was_read_is_not_read_again(check: Any, bank: Path, tmp_path
 
 
 @pytest.mark.parametrize(("said", "yes_rate"), [("true", 1.0), ("false", 0.0)])
-def test_who_always_says_the_same_scores_chance(
+def test_constant_answers_score_chance_level(
     check: Any, tmp_path: Path, said: str, yes_rate: float
 ) -> None:
     assert check(lambda first, second: said).counts["undecided"] == 10
@@ -121,7 +121,7 @@ def test_who_always_says_the_same_scores_chance(
     assert len(queue(tmp_path)) == 10
 
 
-def test_a_reader_who_is_wrong_is_told_apart(check: Any, tmp_path: Path) -> None:
+def test_a_wrong_answer_contradicts_the_entries_it_concerns(check: Any, tmp_path: Path) -> None:
     wrong = {"true": "false", "false": "true"}
     check(lambda a, b: wrong[knows(a, b)] if "R" in (a, b) else knows(a, b))
     assert summary(tmp_path)["contradicted"] == 2

@@ -133,7 +133,7 @@ def test_a_wait_of_hours_ends_the_run(server: Any, protocol: str, fault: Any) ->
 @pytest.mark.parametrize(
     "kind", [{"cut": True}, {"torn": True}, {"delay": 1.5}, {"without": "usage"}]
 )
-def test_what_may_have_been_billed_is_counted(
+def test_counts_attempts_that_may_have_been_billed(
     server: Any, protocol: str, kind: dict[str, Any], fault: Any, naps: list[float]
 ) -> None:
     server.faults.append(fault(**kind))
@@ -367,7 +367,7 @@ def test_refuses_a_wrong_spec_of_a_backend(spec: str, code: str, fact: str) -> N
 
 
 @PROTOCOLS
-def test_an_attempt_that_would_pass_the_cap_is_not_made(
+def test_makes_no_attempt_above_the_cap(
     server: Any, protocol: str, fault: Any, naps: list[float], tmp_path: Path
 ) -> None:
     """A cut attempt may be billed, so that the next is paid beside it."""

@@ -44,7 +44,7 @@ def test_a_fault_without_a_file_is_one_line(
     )
 
 
-def test_no_memory_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_missing_memory_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended, failing():
         raise MemoryError
     assert ended.value.code == 1
@@ -69,7 +69,7 @@ def test_a_full_disk_behind_stdout_is_one_line() -> None:
     assert done.stderr.count("\n") == 1 and "no space left on device: free" in done.stderr
 
 
-def test_a_closed_stdout_is_no_bug() -> None:
+def test_ignores_a_closed_stdout() -> None:
     done = run_with(">&-")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -167,7 +167,7 @@ def test_a_deep_bank_is_named(text: str, tmp_path: Path) -> None:
         ("a.csv", b'a,b\n"' + b"x" * 200_000 + b'",1\n'),
     ],
 )
-def test_lines_that_are_none_are_named(name: str, content: bytes, tmp_path: Path) -> None:
+def test_rejects_malformed_lines_by_number(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     place = f"{path}:2:" if name == "a.jsonl" else f"{path}:"

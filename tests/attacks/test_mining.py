@@ -116,7 +116,7 @@ def test_public_addresses_are_public(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "127.1", "0x7f000001", "0177.0.0.1", "::1\n"])
-def test_what_is_no_address_is_not_public(address: str) -> None:
+def test_rejects_malformed_addresses_as_not_public(address: str) -> None:
     assert not is_public(address)
 
 
@@ -208,7 +208,7 @@ WRITTEN: dict[str, bytes | Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_a_caption_that_is_no_utf8_fails_no_shard(kind: str, tmp_path: Path) -> None:
+def test_invalid_utf8_fails_only_its_row(kind: str, tmp_path: Path) -> None:
     path, content = tmp_path / f"captions.{kind}", WRITTEN[kind]
     path.write_bytes(content) if isinstance(content, bytes) else content(path)
     source = SourceSettings(paths=(str(path),))

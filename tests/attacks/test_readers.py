@@ -141,7 +141,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 @few
 @given(data=st.data())
-def test_a_malformed_run_says_what_is_wrong(
+def test_malformed_runs_name_the_fault(
     log: str,
     run: Path,
     tmp_path: Path,

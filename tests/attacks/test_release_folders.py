@@ -152,7 +152,7 @@ def test_a_release_folder_with_something_else_in_it_is_kept(
     assert {path: path.lstat().st_ino for path in out.rglob("*")} == before
 
 
-def test_a_browser_extension_is_no_release(tmp_path: Path) -> None:
+def test_browser_extension_is_not_a_release(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"manifest_version": 3, "name": "x"}')
     (tmp_path / "checksums.json").write_text('{"files": {"manifest.json": {"sha256": "0"}}}')
     (tmp_path / "worker.js").write_text("mine")

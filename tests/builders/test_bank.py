@@ -318,7 +318,7 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
     ("content", "code"),
     [("a: 1", "wrong-type"), ("- [", "bad-yaml"), (None, "no-such-file")],
 )
-def test_a_file_that_is_no_bank_says_so(bank: Path, content: str | None, code: str) -> None:
+def test_rejects_files_that_are_not_banks(bank: Path, content: str | None, code: str) -> None:
     file = bank / "coco.yaml"
     file.unlink()
     if content is not None:

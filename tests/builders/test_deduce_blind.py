@@ -57,7 +57,7 @@ def test_the_sheet_shows_both_worlds_and_neither_key_nor_outcome(
         assert len(item["questions"]) == 5 and all(one in text for one in item["questions"])
 
 
-def test_what_is_answered_otherwise_is_named_with_its_reason(
+def test_names_each_different_answer_with_its_reason(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sheet(release, tmp_path)

@@ -114,7 +114,7 @@ def test_rows_are_a_function_of_the_bank_and_pass_their_checks() -> None:
     assert fault.row == swapped.id and "looks like the layout right" in fault.message
 
 
-def test_who_looked_at_an_image_marks_it_and_a_misread_one_is_named(tmp_path: Path) -> None:
+def test_records_looks_and_rejects_misread_images(tmp_path: Path) -> None:
     few = Banks(DEFAULT_BANK)
     few.__dict__["drawables"] = {FRANCE: BANKS.drawables[FRANCE]}
     few.__dict__["gold_looks"] = {}

@@ -95,7 +95,7 @@ def test_a_rule_of_the_road_turns_with_its_country() -> None:
         ("number-line", "ltr", ("1/0", "2"), ("out-of-range", "1/0")),
     ],
 )
-def test_what_can_not_be_derived_says_why(
+def test_rejects_orders_that_facts_do_not_give(
     fact: str, frame: Any, phrases: tuple[str, str], reason: tuple[str, ...]
 ) -> None:
     with raises(*reason, error=FactError):
@@ -172,7 +172,7 @@ def domain_of(pair: str) -> list[ConstrainedPair]:
         (SIGN, {"scope": "country: DE"}, "is seen the same way round"),
     ],
 )
-def test_what_is_no_twin_says_why(
+def test_rejects_pairs_that_are_not_twins(
     pairs: dict[str, ConstrainedPair], pair: str, change: dict[str, str], reason: str
 ) -> None:
     changed = [one for one in domain_of(pair) if one.id != pair]
@@ -246,7 +246,7 @@ def test_the_pair_whose_two_errors_cancelled_fails_as_it_was(
     assert fault.startswith("frame: the prompt says 'behind'")
 
 
-def test_a_short_table_in_the_order_of_the_viewer_is_no_derivation(
+def test_rejects_a_short_table_in_viewer_order_as_derivation(
     pairs: dict[str, ConstrainedPair],
 ) -> None:
     bases = {name: pair.basis(FACTS) for name, pair in pairs.items()}

@@ -269,7 +269,7 @@ def configs(names: tuple[str, ...]) -> list[str]:
     return [word for name in names for word in ("--config", name)]
 
 
-def test_the_public_folder_tells_nothing_of_what_is_held_out(parts: tuple[Path, Path]) -> None:
+def test_public_folder_hides_the_held_out_rows(parts: tuple[Path, Path]) -> None:
     public, private = parts
     texts = [text.decode() for name, text in files(public).items() if ".parquet" not in name]
     texts += [str(record) for name in NAMES for record in iter_records(public, name)]
@@ -438,14 +438,14 @@ def test_a_count_another_fraction_and_another_commitment_are_found(
     ]
 
 
-def test_a_damaged_folder_is_found_first(damaged: tuple[Path, Path]) -> None:
+def test_reports_damage_before_comparing(damaged: tuple[Path, Path]) -> None:
     (damaged[1] / "LICENSE").write_text("none")
     assert problems(*damaged) == [
         f"{damaged[1]}/LICENSE: bytes differ from checksums.json (sha256)"
     ]
 
 
-def test_folders_that_are_no_parts_are_refused(damaged: tuple[Path, Path]) -> None:
+def test_rejects_folders_without_a_split(damaged: tuple[Path, Path]) -> None:
     public, private = damaged
     with raises("not-a-release", private, "--holdout", error=ReleaseError):
         problems(private, public)
@@ -493,7 +493,7 @@ def test_a_count_of_rows_elsewhere_needs_a_hold_out(damaged: tuple[Path, Path]) 
         ),
     ],
 )
-def test_what_cannot_be_held_out_is_refused(
+def test_rejects_impossible_holdouts(
     tmp_path: Path,
     fraction: float | None,
     salt: str | None,
@@ -509,7 +509,7 @@ def test_what_cannot_be_held_out_is_refused(
     assert SALT.decode() not in str(raised.value) and "fifteen" not in str(raised.value)
 
 
-def test_a_share_that_takes_nothing_or_all_is_refused(full: Build) -> None:
+def test_rejects_shares_that_hold_out_no_row_or_all(full: Build) -> None:
     few = replace(full, configs=tuple(c for c in full.configs if c.name == RULE))
     for fraction, facts in ((1e-9, ("larger",)), (1 - 1e-9, (RULE, "smaller"))):
         with raises("too-few-items", f"--holdout {fraction}", *facts):

@@ -58,7 +58,7 @@ def test_rows_carry_the_look_that_the_renderer_draws(config: str) -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-def test_a_look_that_is_not_the_drawn_one_is_a_fault(config: str) -> None:
+def test_rejects_a_look_other_than_the_drawn_one(config: str) -> None:
     bare = some_rows(config)
     undressed = [
         row.model_copy(update={"left": before.left})
@@ -182,7 +182,7 @@ def test_the_same_again_is_the_same_and_more_tries_only_add_images(
 STUDIO = f"python:{__name__}:Studio"
 
 
-def test_what_can_not_be_released_is_refused_before_anything_is_drawn(
+def test_rejects_seed_options_before_drawing(
     make: Callable[..., list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     out, studio = tmp_path / "release", STUDIO

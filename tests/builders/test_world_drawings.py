@@ -111,9 +111,7 @@ def answered(folder: Path, change: dict[tuple[str, str], str]) -> Path:
     return folder / "answers.csv"
 
 
-def test_who_looked_tells_which_questions_tell_the_worlds_apart(
-    release: Path, tmp_path: Path
-) -> None:
+def test_looks_count_the_questions_that_separate_the_worlds(release: Path, tmp_path: Path) -> None:
     bank = write_bank(tmp_path / "bank")
     blind = tmp_path / "blind"
     world_sheets(release, blind, bank=bank)
@@ -157,9 +155,7 @@ def test_who_looked_tells_which_questions_tell_the_worlds_apart(
     assert told["logic_factual"] == dict(question="logic_factual", groups=2, told=1, unsure=1)
 
 
-def test_a_look_is_worth_nothing_once_the_image_or_a_question_is_another(
-    release: Path, tmp_path: Path
-) -> None:
+def test_looks_expire_with_their_image_or_question(release: Path, tmp_path: Path) -> None:
     bank, blind = write_bank(tmp_path / "bank"), tmp_path / "blind"
     world_sheets(release, blind, bank=bank)
     wrong = dict.fromkeys([("real", "point_factual"), ("altered", "presence")], "no")

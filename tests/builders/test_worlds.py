@@ -362,5 +362,5 @@ def test_likeness_goes_by_meaning_and_not_by_order(shuffler: random.Random) -> N
         ("a cut melon with six day-old chicks", False),
     ],
 )
-def test_what_went_before_is_told_by_tense_or_word_of_time(scene: str, timed: bool) -> None:
+def test_finds_earlier_events_by_tense_or_time_word(scene: str, timed: bool) -> None:
     assert time_clause(scene) is timed

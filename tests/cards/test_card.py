@@ -47,7 +47,7 @@ def by_people(some: slice) -> Callable[[list[Row]], list[Row]]:
     return change
 
 
-def test_the_first_screen_says_who_has_read_the_rows(release: Path, tmp_path: Path) -> None:
+def test_card_opens_with_the_state_of_human_review(release: Path, tmp_path: Path) -> None:
     def screen(root: Path) -> tuple[str, str]:
         card = (root / "README.md").read_text().split("---\n", 2)[2]
         assert "expert-generated" not in (root / "README.md").read_text()

@@ -76,7 +76,7 @@ POINTS = {
         for fault in ("kill", "lost")
     ],
 )
-def test_a_publication_is_whole_wherever_its_push_ends(
+def test_an_interrupted_push_leaves_a_whole_publication(
     world: Published, tmp_path: Path, point: str, fault: str
 ) -> None:
     with copied(world, tmp_path) as hub:
@@ -196,7 +196,7 @@ def test_the_command_publishes_and_anybody_loads_it(world: Published, tmp_path: 
         assert "dog" in prompt and verdicts == 40 and len(values) > 20
 
 
-def test_what_a_publication_is_not_is_named(world: Published, tmp_path: Path) -> None:
+def test_names_each_difference_of_a_changed_publication(world: Published, tmp_path: Path) -> None:
     def found(hub: LoopbackHub) -> list[str]:
         report = verify_release(REPO)
         return [str(problem) for problem in report.problems]

@@ -79,7 +79,7 @@ def test_a_lost_answer_opens_no_second_one(hub: LoopbackHub, applied: bool) -> N
     assert list(hub.pull_requests(f"models/{MODEL}")) == ["1"]
 
 
-def test_what_main_has_is_not_proposed(hub: LoopbackHub) -> None:
+def test_opens_no_request_for_files_on_main(hub: LoopbackHub) -> None:
     hub.commit(f"models/{MODEL}", {".eval_results/a.yaml": entry(hub.head(REPO)).encode()})
     assert opened(hub) == PullRequest(MODEL, f"{hub.url}/{MODEL}", False)
     assert not hub.pull_requests(f"models/{MODEL}")
@@ -98,14 +98,14 @@ WRONG: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_a_reader_could_not_use_is_refused(hub: LoopbackHub, what: str) -> None:
+def test_rejects_results_that_readers_cannot_use(hub: LoopbackHub, what: str) -> None:
     changes, refusal = WRONG[what]
     with raises(*refusal, error=HubError):
         opened(hub, entry(hub.head(REPO), **changes))
     assert not hub.pull_requests(f"models/{MODEL}")
 
 
-def test_where_and_of_what_is_refused_by_name(hub: LoopbackHub) -> None:
+def test_rejects_bad_places_and_benchmarks_without_tasks(hub: LoopbackHub) -> None:
     with raises("hub-refuses", ".eval_results/", error=HubError):
         opened(hub, name="../README.yaml")
     with raises("hub-refuses", error=HubError):

@@ -197,7 +197,7 @@ def cases(steps: list[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("step", "fault"), cases(OVER_LFS))
-def test_a_release_is_whole_whatever_goes_wrong(
+def test_a_failed_push_leaves_a_whole_release(
     world: World, tmp_path: Path, step: str, fault: str
 ) -> None:
     suffered(world, tmp_path, step, fault)
@@ -211,14 +211,14 @@ def xet_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @LANE
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("step", OVER_XET)
-def test_a_release_is_whole_over_xet_whatever_goes_wrong(
+def test_a_failed_push_over_xet_leaves_a_whole_release(
     xet_world: World, tmp_path: Path, step: str, fault: str
 ) -> None:
     suffered(xet_world, tmp_path, step, fault, "xet")
 
 
 @pytest.mark.parametrize(("step", "fault"), cases(["create", "card", "preupload"]))
-def test_a_first_release_is_whole_whatever_goes_wrong(
+def test_a_failed_first_push_leaves_a_whole_release(
     world: World, tmp_path: Path, step: str, fault: str
 ) -> None:
     if fault == "somebody":
@@ -292,7 +292,7 @@ def test_a_moved_head_is_explained_by_files_rows_and_titles(world: World, tmp_pa
         assert hub.tree(REPO, "main")["README.md"] == world.old["README.md"]
 
 
-def test_what_does_not_verify_gets_no_tag_and_can_be_mended(world: World, tmp_path: Path) -> None:
+def test_unverified_push_gets_no_tag_and_can_be_repeated(world: World, tmp_path: Path) -> None:
     with copied(world, tmp_path) as hub:
         bad = small_release(tmp_path / "bad", (RULES, ATTRIBUTES), lambda rows: rows)
         settings = at(hub.url, "1.1.0")
@@ -337,7 +337,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("code", REFUSED)
-def test_what_can_not_be_released_is_refused_by_name_with_a_remedy(
+def test_rejected_pushes_name_the_problem_and_a_remedy(
     world: World, tmp_path: Path, code: str
 ) -> None:
     changes, fact = REFUSED[code]
@@ -393,7 +393,7 @@ def test_a_config_under_other_terms_needs_a_flag(world: World, tmp_path: Path) -
         push(other, at(hub.url, "1.0.1"))
 
 
-def test_no_repository_and_no_token_are_told(
+def test_reports_missing_repository_and_missing_token(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with online(), LoopbackHub(tmp_path / "hub") as hub:

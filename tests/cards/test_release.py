@@ -178,7 +178,7 @@ def test_a_repository_is_read_at_one_commit(
     assert asked == [("info", "v1.0.0"), ("checksums.json", commit), ("ns/name", commit)]
 
 
-def test_what_is_not_there_says_so(text_release: Path, tmp_path: Path) -> None:
+def test_reports_missing_releases_and_configs(text_release: Path, tmp_path: Path) -> None:
     with raises("unknown-name", "spatial_visor", "spatial_uc, t2i_correctness", error=ReleaseError):
         counterprior.load(text_release, "spatial_visor")
     for absent in ("dist/gone", tmp_path / "gone"):  # a folder, never asked of the Hub

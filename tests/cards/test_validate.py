@@ -274,7 +274,7 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
     assert wrong == {rows[0], rows[1]}
 
 
-def test_a_folder_that_is_no_release_is_a_usage_error(tmp_path: Path, cli: Run) -> None:
+def test_rejects_a_folder_without_a_release(tmp_path: Path, cli: Run) -> None:
     done = cli("validate", tmp_path)
     assert_refused(done, "no-such-file", tmp_path / "manifest.json", "`build`")
 
@@ -339,7 +339,7 @@ def test_exchanged_rows_are_found(release: Path) -> None:
         assert f"bank {SHIPPED.sha256[:12]}" in note
 
 
-def test_another_bank_or_version_is_said_and_not_compared(release: Path) -> None:
+def test_skips_comparison_with_another_bank_or_version(release: Path) -> None:
     other = replace(SHIPPED, sha256="0" * 64)
     assert "give it with --bank" in not_comparable(read_manifest(release), other)
     assert any("--bank" in note for note in validate(release, row_checks(), other).notes)

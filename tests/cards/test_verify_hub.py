@@ -49,7 +49,7 @@ def found(repo: str, revision: str | None = None) -> list[str]:
     return [str(problem) for problem in verify_release(repo, revision).problems]
 
 
-def test_a_release_is_what_it_says(published: Published) -> None:
+def test_an_unchanged_release_verifies_at_tag_branch_and_commit(published: Published) -> None:
     for revision in ("v1.0.0", "main", None, published.hub.head(REPO)):
         report = verify_release(REPO, revision)
         assert (report.problems, report.notes) == ((), ())
@@ -122,7 +122,7 @@ def test_bytes_that_the_hub_does_not_list_are_a_problem(published: Published) ->
         path.write_bytes(good)
 
 
-def test_what_is_not_there_is_told(published: Published, tmp_path: Path) -> None:
+def test_reports_missing_repositories_and_revisions(published: Published, tmp_path: Path) -> None:
     with raises("no-revision", REPO, error=HubError):
         found(REPO, "bogus")
     with raises("no-repository", "tester/nothing", error=HubError):

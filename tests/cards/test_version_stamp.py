@@ -96,7 +96,7 @@ def test_the_same_stamp_gives_the_same_bytes(first: Path, tmp_path: Path) -> Non
         assert (other / path.relative_to(one)).read_bytes() == path.read_bytes()
 
 
-def test_the_changelog_tells_what_the_rows_tell(first: Path, tmp_path: Path) -> None:
+def test_changelog_agrees_with_the_rows(first: Path, tmp_path: Path) -> None:
     build = small_release(tmp_path / "next", (RULES, ATTRIBUTES), lambda rows: revised(rows)[:-2])
     text = (restamped(tmp_path, first, build, "2.0.0") / "CHANGELOG.md").read_text()
     assert text.index("## 2.0.0") < text.index("## 1.0.0")

@@ -38,7 +38,7 @@ def test_a_kill_between_the_two_renames_loses_nothing(release: Path) -> None:
     assert verify(release) == []
 
 
-def test_what_is_no_release_is_not_replaced(tmp_path: Path) -> None:
+def test_refuses_to_replace_other_folders(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with raises("folder-not-empty", "--out", error=ReleaseError):
         staged(tmp_path)

@@ -126,7 +126,7 @@ def test_an_interrupted_build_ends_with_130_and_leaves_nothing(
     assert not out.exists()
 
 
-def test_a_folder_that_is_no_release_is_never_replaced(tmp_path: Path, cli: Run) -> None:
+def test_build_refuses_to_replace_other_folders(tmp_path: Path, cli: Run) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     done = cli("build", "--out", tmp_path, "--config", "spatial_multi")
     assert_refused(done, "folder-not-empty", tmp_path, "--out")

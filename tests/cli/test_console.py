@@ -40,7 +40,7 @@ def raising(error: BaseException) -> Callable[[], None]:
         (KeyboardInterrupt(), 130, "interrupted; run the same command again to continue"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(
+def test_user_errors_are_one_line(
     error: BaseException, code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(raising(error), capsys) == (code, f"counterprior: {line}\n")
@@ -131,7 +131,7 @@ def test_a_forked_worker_is_ended_without_a_word() -> None:
     assert (done.returncode, done.stderr) == (143, "")
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
+def test_ignores_a_closed_pipe() -> None:
     reads, writes = os.pipe()
     os.close(reads)
     command = [COMMAND, "plan", "--rate", "0.7", "--rate", "0.8", "--json"]

@@ -42,7 +42,7 @@ def test_lines_come_each_tenth_and_after_a_silent_minute(
     ]
 
 
-def test_what_a_resumed_stage_already_has_is_not_its_rate(clock: list[float]) -> None:
+def test_resumed_items_do_not_count_toward_the_rate(clock: list[float]) -> None:
     assert Pace(done=900, now=0).text(done=900, total=1000, now=60) == ""
     ran_through = Pace(done=1, now=0)
     for done in range(900):
@@ -75,7 +75,7 @@ def test_a_stage_that_starts_again_has_a_new_rate() -> None:
     steps=st.lists(st.tuples(st.integers(0, 50), st.floats(0, 100)), min_size=1),
     first=st.integers(0, 1000),
 )
-def test_no_rate_is_above_what_was_done(steps: list[tuple[int, float]], first: int) -> None:
+def test_rate_never_exceeds_the_items_done(steps: list[tuple[int, float]], first: int) -> None:
     now, done, pace, fastest = 0.0, first, Pace(first, 0), 0.0
     for more, seconds in steps:
         now, done = now + seconds, done + more

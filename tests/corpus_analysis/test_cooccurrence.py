@@ -72,7 +72,7 @@ def test_captions_are_counted_by_word_and_by_parse(
     assert count_together([str(path)], SOUGHT) == found  # the order of captions changes nothing
 
 
-def test_a_hundred_shipped_attributes_are_seen_no_more_often_than_a_glass_bridge() -> None:
+def test_hundred_shipped_attributes_are_as_rare_as_a_glass_bridge() -> None:
     pairs, counted = SHIPPED.attributes, SHIPPED.counted
     assert set(sought(pairs)) == set(counted.counts) and len(pairs) == 100
     assert not list(rarity_faults(pairs, counted))
@@ -123,7 +123,7 @@ def test_an_attribute_that_is_seen_more_often_than_the_reference_is_named() -> N
     ("together", "sources", "message"),
     [(2, "- {name: n, license: l, captions: 3}", ("out-of-range",)), (4, "", ("no-such-file",))],
 )
-def test_counts_that_cannot_be_are_named(
+def test_rejects_impossible_counts(
     tmp_path: Path, together: int, sources: str, message: tuple[str, ...]
 ) -> None:
     some = Cooccurrence(name="x", concept=9, together=together, linked=3)

@@ -320,7 +320,7 @@ def test_every_answer_has_its_reason(server: str, fetcher: Fetcher, path: str) -
         ("http://[64:ff9b::a00:1]/x.jpg", "refused_address"),
     ],
 )
-def test_addresses_that_are_never_asked(url: str, reason: str) -> None:
+def test_never_requests_forbidden_addresses(url: str, reason: str) -> None:
     fetcher = Fetcher(DownloadSettings(tries=1, deadline_s=2))
     assert fetcher.fetch(url).reason == reason
 
@@ -433,7 +433,7 @@ def test_a_gzip_bomb_is_never_whole_in_memory(server: str, fetcher: Fetcher) -> 
         tracemalloc.stop()
 
 
-def test_it_says_who_it_is(server: str, fetcher: Fetcher) -> None:
+def test_sends_a_user_agent(server: str, fetcher: Fetcher) -> None:
     fetcher.fetch(f"{server}/ok.jpg")
     (agent,) = Handler.agents
     assert agent.startswith("counterprior") and agent.endswith("; https://example.org/bot)")
@@ -629,7 +629,7 @@ class Strained(Fetcher):
         return self.image
 
 
-def test_a_host_that_fails_is_left_alone_and_asked_later(tmp_path: Path) -> None:
+def test_failing_host_rests_and_is_tried_later(tmp_path: Path) -> None:
     data = BytesIO()
     Image.new("RGB", (128, 128)).save(data, "PNG")
     settings = replace(SETTINGS, tries=1, rest_after=3, wait_s=60)
@@ -669,7 +669,7 @@ def test_duplicates_are_the_later_ones(server: str, tmp_path: Path) -> None:
     assert list(duplicates(found, [keys[2], keys[1], keys[2], keys[0]])) == [keys[1], keys[0]]
 
 
-def test_a_host_is_asked_little_at_a_time(server: str, tmp_path: Path) -> None:
+def test_limits_connections_per_host(server: str, tmp_path: Path) -> None:
     urls = [f"{server}/slow/{i}" for i in range(12)]
     patient = replace(SETTINGS, deadline_s=0.4)
     found = retrieve(sources(urls), tmp_path, patient, 8, silent)

@@ -43,7 +43,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]+", text))
 
 
-def test_any_two_entities_that_can_meet_are_told_apart() -> None:
+def test_entities_of_one_scene_look_different() -> None:
     # Rows pair any two of a kind, so every pair must differ: by four words, some on each side.
     for a, b in itertools.combinations(entity_names(), 2):
         ours, theirs = words(look(a)), words(look(b))

@@ -305,7 +305,7 @@ def test_a_prompt_without_entities_is_an_error(prompt: str, reason: str) -> None
         draw(prompt)
 
 
-def test_edits_that_can_not_be_drawn_are_errors() -> None:
+def test_rejects_edits_that_cannot_be_drawn() -> None:
     with raises("no-scene", "`render:`", error=DataError):
         edit(Image.new("RGB", (64, 64)), "The dog is lying down on the ground.")
     with pytest.raises(ValueError, match="shows nothing that is named"):

@@ -62,7 +62,7 @@ def test_batches_change_nothing(miner: Miner) -> None:
     assert whole == pieces
 
 
-def test_a_caption_that_comes_again_is_parsed_once_and_counted_each_time(
+def test_repeated_captions_are_parsed_once_and_all_counted(
     miner: Miner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
@@ -106,7 +106,7 @@ def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
     assert miner.counts == Counts(candidates=4, parsed=4, tokens=10, errors=2)
 
 
-def test_without_the_fast_path_the_pairs_are_the_same_and_it_says_so(
+def test_pairs_do_not_depend_on_the_fast_path(
     miner: Miner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from counterprior.corpus_analysis.captions import fast_tok2vec

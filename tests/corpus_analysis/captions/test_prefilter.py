@@ -124,7 +124,7 @@ def test_re2_drops_what_nothing_links() -> None:
         ("½", False),
     ],
 )
-def test_which_captions_only_python_can_judge(caption: str, is_hard: bool) -> None:
+def test_hard_captions_go_to_the_python_path(caption: str, is_hard: bool) -> None:
     assert hard_rows(pa.array([caption]))[0].as_py() is is_hard
 
 

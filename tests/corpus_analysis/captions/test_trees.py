@@ -188,7 +188,7 @@ def test_partitive_is_the_quantifier_and_the_depiction_is_looked_through() -> No
     assert (cats.name, cats.phrase, cats.quantifier) == ("cat", "a pair of cats", "a pair of")
 
 
-def test_a_piece_of_a_word_is_no_entity() -> None:
+def test_parts_of_words_are_not_entities() -> None:
     doc = [
         Token(0, 0, "cat", tag_="NN", dep_="ROOT", at=0, doc=[]),
         Token(1, 3, "and", tag_="CC", dep_="cc", at=0, doc=[]),
