@@ -12,6 +12,7 @@ import json
 import types
 import typing
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -154,6 +155,11 @@ class Row(Struct):
     def source_image(self) -> EncodedImage | None:
         """The image that a case starts from; None for text-to-image, and for a row without it."""
         return None
+
+    @property
+    def lacks_source(self) -> bool:
+        """Whether its cases start from an image that isn't there."""
+        return False
 
 
 class T2IHomogenization(Row):
@@ -355,6 +361,10 @@ class SeededRow(Row):
     @property
     def source_image(self) -> EncodedImage | None:
         return self.seed_image
+
+    @property
+    def lacks_source(self) -> bool:
+        return self.seed_image is None
 
 
 class I2IHomogenization(SeededRow):
@@ -730,6 +740,42 @@ class OwnPrompt(Row):
     """How many of the relations, the last ones, follow from the others."""
     prompt: str
     """The text to draw."""
+
+
+class CaptionOrder(Row):
+    """An image of two things side by side, of which captions name one first; in no release."""
+
+    KEY = ("image", "image_sha256")
+    suite: Literal["caption_order"] = "caption_order"
+    image: str
+    """Name of the image, unique in its file."""
+    place: int
+    """Place of the image in its file, from 0."""
+    left: str
+    """Name of the thing on the left."""
+    right: str
+    """Name of the thing on the right."""
+    left_category: str
+    """Category of the thing on the left."""
+    right_category: str
+    """Category of the thing on the right."""
+    image_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
+    """SHA-256 of the image's file; empty where only captions are known."""
+    is_readable: bool = True
+    """Whether the file is an image that can be shown."""
+    file: str = Field(default="", exclude=True)
+    """Path of the image's file; no part of the row's digest."""
+
+    @property
+    def source_image(self) -> EncodedImage | None:
+        """Read anew each time, so that no images stay in memory. Raises OSError."""
+        if not self.image_sha256 or not self.is_readable:
+            return None
+        return EncodedImage(bytes=Path(self.file).read_bytes(), path=self.file)
+
+    @property
+    def lacks_source(self) -> bool:
+        return not self.is_readable
 
 
 class Consistency(Row):

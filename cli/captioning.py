@@ -38,8 +38,8 @@ def captioning(
 
     Example: `counterprior captioning --captioner openai:MODEL --out runs/captions`
     """
-    from ..corpus_analysis.captioning.asking import WORDINGS
     from ..corpus_analysis.captioning.run import CaptioningSettings, measure_captions
+    from ..eval.suites.caption_order import WORDINGS
 
     settings = CaptioningSettings(
         out=out,

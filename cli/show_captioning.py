@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from .console import console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
-    from ..corpus_analysis.captioning.ranking import CaptionerRanking
     from ..corpus_analysis.captioning.run import CaptionerResult, Captioning
+    from ..eval.results.leaderboard import Leaderboard
 
 LISTED = {("left_first", "wording"), ("left_first", "words"), ("named_first", "category")}
 """Scores and kinds of groups that a table holds; `captioning.json` has all of them."""
@@ -22,7 +22,7 @@ def print_captioning(captioning: Captioning, out: Path, as_json: bool) -> None:
         return
     for result in captioning.results:
         _print_scores(result)
-    if captioning.ranking.pairs:
+    if captioning.ranking.comparisons:
         _print_ranking(captioning.ranking)
     source = captioning.source
     skipped = ", ".join(f"{why} {n:,}" for why, n in source["skipped"].items() if n)
@@ -48,20 +48,21 @@ def _print_scores(result: CaptionerResult) -> None:
     )
 
 
-def _print_ranking(ranking: CaptionerRanking) -> None:
+def _print_ranking(ranking: Leaderboard) -> None:
     """Prints the ranking of captioners, and every two of them on the same images."""
     from ..eval.stats.estimate import interval_text, value_text
 
     output = console(width=120)
     title = "left_first, percent; captioners that share a letter can't be told apart"
     table = new_table("captioner", "left_first", "groups", numbers=["left_first"], title=title)
-    for captioner in ranking.captioners:
-        table.add_row(captioner.name, value_text(captioner.left_first, "%"), captioner.groups)
+    for standing in ranking.standings:
+        if standing.rank:
+            table.add_row(standing.name, value_text(standing.score.value, "%"), standing.groups)
     output.print(table)
     numbers = ("difference", "95 %", "p", "Holm", "n", "images")
     title = "first - second, on images and wordings that both have told in full"
     table = new_table("first", "second", *numbers, numbers=numbers, title=title)
-    for pair in ranking.pairs:
+    for pair in ranking.comparisons:
         table.add_row(
             pair.first,
             pair.second,

@@ -22,7 +22,7 @@ from .clips.frames import USUAL
 from .core import ALL, Generator, Judge, Outcome, Question, Score, describe
 from .engine.costs import Cost
 from .engine.data import read_rows, sample_rows
-from .engine.evaluation import RunSettings, lacks_source, source_image
+from .engine.evaluation import RunSettings, source_image
 from .engine.steps import JudgeSettings, evaluate_run
 from .generators import as_generator
 from .judges import as_judge
@@ -92,7 +92,7 @@ def prompts(
             source=source_image(row),
         )
         for row in sample_rows(found.rows, limit, opened.together)
-        if not lacks_source(row)
+        if not row.lacks_source
         for case in opened.cases(row, seeds)
     ]
 

@@ -63,9 +63,9 @@ def probes_of(controls: Iterable[str]) -> tuple[str, ...]:
     return tuple(p for p in PROBES if all(c in wanted for c in CONTROLS if c in p.split("_")))
 
 
-def is_mirrored(probe: str) -> bool:
-    """Whether a probe shows the mirrored image."""
-    return probe.startswith("mirror")
+def is_mirrored(name: str) -> bool:
+    """Whether a probe of a judge, or a variant of a suite, shows the mirrored image."""
+    return name.startswith("mirror")
 
 
 def names_exchanged(probe: str) -> bool:
@@ -174,7 +174,7 @@ class GeneratedText:
     """A text that a case made in place of an image: a caption."""
 
     content: str
-    """Never empty."""
+    """Empty where a captioner wrote nothing."""
     report: str = ""
     """Backend metadata as JSON, if any."""
 
@@ -192,12 +192,13 @@ class CaseGenerator(Protocol):
         ...
 
 
-Task = Literal["order", "arrangement", "actor", "binding", "gate", "yes_no"]
+Task = Literal["order", "arrangement", "actor", "binding", "gate", "mention", "yes_no"]
 """What is asked, for judges that measure instead of reading the prompt.
 
 order: which of two subjects is on the left; arrangement: the same where a fact decides;
 actor: which subject of an edited image acts; binding: who does which of two actions;
-gate: are two subjects there, apart and side by side; yes_no: any question answered so.
+gate: are two subjects there, apart and side by side; mention: which of two subjects a text names
+first; yes_no: any question answered so.
 """
 
 

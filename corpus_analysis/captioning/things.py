@@ -1,57 +1,35 @@
-"""Images with two things side by side: drawn, or photographs with boxes."""
+"""Images with two things side by side: drawn, or photographs with boxes; the rows of a run."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
-
-from PIL.Image import Image
 
 from ...errors import UsageError
 from ...eval.core import ImageRequest
 from ...eval.detectors.instances import BoxedImage, Instances
 from ...eval.generators import draw, open_generator
 from ...eval.geometry.boxes import Box, is_apart, is_beside
-from ...images import open_image
+from ...eval.suites.caption_order import UNPUBLISHED
+from ...images import ImageError, encode_png, open_image
 from ...scenes.sprites import clothes, entity_names
+from ...schema import CaptionOrder
+from ...storage import write_whole
 from ..captions.ontology import CaptionEntity, Ontology, distinct
 
 LEAST_AREA = 0.01
 """Least area of a thing's box, share of the image."""
-LONGEST_SIDE = 1024
-"""Longest side of an image as shown, pixels; larger images are scaled down."""
+SCENES = "scenes"
+"""Folder of the drawn scenes, in the folder of a run."""
 
 
-@dataclass(frozen=True)
-class TwoThings:
-    """An image in which one thing is known to stand left of another."""
-
-    id: str
-    """Unique among the images of a run."""
-    left: CaptionEntity
-    """Thing on the left."""
-    right: CaptionEntity
-    """Thing on the right."""
-    digest: str
-    """Changes with the image."""
-    open: Callable[[], Image]
-    """Opens the image, RGB. Raises ImageError if it is unreadable."""
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Both names, sorted."""
-        first, second = sorted((self.left.name, self.right.name))
-        return first, second
-
-
-def drawn(count: int, seed: int) -> list[TwoThings]:
-    """Returns rendered scenes of two different animals or objects, at random; no people, whose
-    occupations have too many names."""
+def scenes(count: int, seed: int, folder: Path) -> list[CaptionOrder]:
+    """Draws scenes of two different animals or objects, at random; no people, whose occupations
+    have too many names. folder: of the images; those that are there are not drawn again."""
     ontology, renderer = Ontology.read(), open_generator("render:")
     version = "/".join(renderer.identity().values())
     entities = [ontology.surface.get(n) for n in entity_names() if clothes(n) is None]
@@ -59,20 +37,37 @@ def drawn(count: int, seed: int) -> list[TwoThings]:
     pairs = [pair for pair in itertools.permutations(named, 2) if distinct(*pair)]
     rng = random.Random(f"two things/{seed}")
     chosen = itertools.islice(_rounds(pairs, rng), count)
-    scenes = []
+    rows = []
     for number, (left, right) in enumerate(chosen):
         prompt = f"A {left.name} on the left and a {right.name} on the right."
-        request = ImageRequest(prompt, seed=number)
-        scenes.append(
-            TwoThings(
-                id=f"scene-{number:05}",
-                left=left,
-                right=right,
-                digest=sha256(f"{version}/{prompt}/{number}".encode()).hexdigest(),
-                open=partial(draw, renderer, request),
-            )
-        )
-    return scenes
+        digest = sha256(f"{version}/{prompt}/{number}".encode()).hexdigest()[:12]
+        path = folder / f"{number:05}-{digest}.png"
+        if not path.exists():
+            write_whole(path, encode_png(draw(renderer, ImageRequest(prompt, seed=number))))
+        rows.append(_row(f"scene-{number:05}", number, left, right, path))
+    return rows
+
+
+def _row(
+    image: str,
+    place: int,
+    left: CaptionEntity,
+    right: CaptionEntity,
+    path: Path | None,
+    is_readable: bool = True,
+) -> CaptionOrder:
+    return CaptionOrder(
+        image=image,
+        place=place,
+        left=left.name,
+        right=right.name,
+        left_category=left.category,
+        right_category=right.category,
+        image_sha256="" if path is None else sha256(path.read_bytes()).hexdigest(),
+        is_readable=is_readable,
+        file="" if path is None else str(path),
+        **UNPUBLISHED,
+    )
 
 
 def _rounds(
@@ -87,12 +82,12 @@ def _rounds(
 class Photographs:
     """Photographs with boxes, and counts of others by the reason to skip them."""
 
-    things: tuple[TwoThings, ...]
+    rows: tuple[CaptionOrder, ...]
     """In the order of the file."""
     skipped: dict[str, int]
     """Reason -> images."""
     ids: dict[str, str]
-    """Name of a photograph in captions (number, file name or address) -> its id."""
+    """Name of a photograph in captions (number, file name or address) -> its name in the rows."""
 
 
 def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> Photographs:
@@ -100,11 +95,11 @@ def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> P
 
     Each is the only one of its class, so that its name is unambiguous. Of several such pairs, the
     one whose smaller thing is largest counts. folder: of the files, by file name; without it,
-    images can't be opened. limit: most images to take. Raises UsageError, DataError for
+    images can't be shown. limit: most images to take. Raises UsageError, DataError for
     unreadable boxes, and UsageError if no image shows two things.
     """
     skipped = dict.fromkeys(("few_classes", "not_beside", "no_file"), 0)
-    chosen: list[TwoThings] = []
+    chosen: list[CaptionOrder] = []
     ids: dict[str, str] = {}
     for image in Instances.read(boxes).images:
         if limit is not None and len(chosen) == limit:
@@ -117,12 +112,7 @@ def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> P
         elif path is not None and not path.is_file():
             skipped["no_file"] += 1
         else:
-            left, right = pair
-            data = b"" if path is None else path.read_bytes()
-            things = TwoThings(
-                image.id, left, right, sha256(data).hexdigest(), partial(_show, path)
-            )
-            chosen.append(things)
+            chosen.append(_row(image.id, len(chosen), *pair, path, path is None or _is_image(path)))
             ids |= dict.fromkeys((image.id, name, *image.names), image.id)
     if not chosen:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in skipped.items())
@@ -130,6 +120,14 @@ def photographs(boxes: Path, folder: Path | None, limit: int | None = None) -> P
             f"{boxes}: no image shows two things side by side ({reasons})", code="nothing-to-do"
         )
     return Photographs(tuple(chosen), skipped, ids)
+
+
+def _is_image(path: Path) -> bool:
+    try:
+        open_image(path)
+    except ImageError:
+        return False
+    return True
 
 
 def _two(image: BoxedImage) -> tuple[CaptionEntity, CaptionEntity] | str:
@@ -156,14 +154,3 @@ def _two(image: BoxedImage) -> tuple[CaptionEntity, CaptionEntity] | str:
 
 def _side_by_side(a: Box, b: Box) -> bool:
     return is_beside(a, b) and is_apart(a, b)
-
-
-def _show(path: Path | None) -> Image:
-    if path is None:
-        raise UsageError(
-            "a captioner needs the photographs: name their folder with --images",
-            code="missing-option",
-        )
-    image = open_image(path)
-    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    return image

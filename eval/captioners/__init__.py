@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Annotated, Any
@@ -16,6 +17,10 @@ from ..judges import CallPlan
 
 MAX_TOKENS = 512
 """Bound of a caption."""
+CUT = json.dumps(
+    {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
+)
+"""Report of a text that goes on after the most tokens of its captioner."""
 CaptionTokens = Annotated[int, Field(ge=1, le=20_000), Unit("tokens")]
 
 

@@ -171,7 +171,7 @@ class Evaluation:
 
     def check_sources(self) -> None:
         """Raises RunError where no row to edit has a seed image."""
-        if self.rows and all(map(lacks_source, self.rows.values())):
+        if self.rows and all(row.lacks_source for row in self.rows.values()):
             raise RunError(
                 f"{self.run.header.data}, {self.run.header.suite}: no row has a seed image; use a "
                 f"release that was built with them",
@@ -205,7 +205,8 @@ class Evaluation:
 
         Files elsewhere are looked at again: a replaced one is a new image. A generator behind a
         server is asked `concurrency` times at once, from threads here; any other makes its images
-        in the workers of `scale`, who open `spec` or get the generator itself. Raises BudgetError
+        in the workers of `scale`, who open `spec` or get the generator itself; a captioner behind a
+        server is asked from here. Raises BudgetError
         where a cap ends the run.
         """
         cases = self.cases if cases is None else cases
@@ -223,15 +224,16 @@ class Evaluation:
                     results.append(image)
 
         served = isinstance(generator, (PaidByImage, PaidGenerator))
+        here = scale.in_process or bool(getattr(generator, "is_served", False))
         recorded: Iterator[None]
         done = len(cases) - len(waiting)
         with results:
             for case in cases:
-                if lacks_source(self.rows[case.row]):
+                if self.rows[case.row].lacks_source:
                     record(CaseResult(case.id, "missing", message="its row has no seed image"))
             if served or concurrency > 1:
                 recorded = self._in_threads(generator, unmade, concurrency, record)
-            elif scale.in_process or not waiting:
+            elif here or not waiting:
                 store = self._store()
                 recorded = map(record, make_images(generator, store, unmade, images.get))
             else:
@@ -362,7 +364,7 @@ class Evaluation:
         replaced, images = self.run.replacement(), self.run.images()
         for case in self.cases:
             image = images.get(case.id)
-            if lacks_source(self.rows[case.row]) or (image and image.status == "refused"):
+            if self.rows[case.row].lacks_source or (image and image.status == "refused"):
                 continue
             settled = self._is_settled(case, replaced) or (
                 image is not None and image.stamp is not None and not replaced(image)
@@ -403,7 +405,7 @@ class Evaluation:
                 yield {"sample_id": case.id, "file": file, "prompt": case.prompt, **about}
 
     def _is_settled(self, case: Case, replaced: Callable[[CaseResult], bool]) -> bool:
-        if lacks_source(self.rows[case.row]):
+        if self.rows[case.row].lacks_source:
             return True
         image = self.run.images().get(case.id)
         if image is None or image.stamp is not None:
@@ -511,8 +513,9 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
     suite = open_suite(settings.suite)
     row_index = RowIndex(sample_rows(rows.rows, settings.limit, suite.together))
     cases = (
-        replace(case, source=source_name(row))
+        replace(case, source=source)
         for row in row_index.values()
+        for source in (source_name(row),)
         for case in suite.cases(row, settings.seeds)
         if not settings.variants or case.variant in settings.variants
         if settings.cases is None or case.id in settings.cases
@@ -535,25 +538,20 @@ def _header(
     )
 
 
-def lacks_source(row: Row) -> bool:
-    """Whether a row asks for an edit, and its release has no image of it."""
-    return isinstance(row, SeededRow) and row.seed_image is None
-
-
 def source_image(row: Row) -> Image.Image | None:
     """The image that a row's edits start from, RGB; None for text-to-image.
 
     Raises UsageError for a row that lost its image.
     """
-    if not isinstance(row, SeededRow):
-        return None
-    if row.seed_image is None:
+    if row.lacks_source:
         raise UsageError(
             f"{row.id} has no seed image: use a release that was built with them",
             code="no-seed-image",
         )
+    if (encoded := row.source_image) is None:
+        return None
     try:
-        with opened(BytesIO(row.seed_image.bytes)) as image:
+        with opened(BytesIO(encoded.bytes)) as image:
             image.load()
     except ImageError as error:
         raise DataError(f"the seed image of {row.id} {error}", code="unreadable-image") from None

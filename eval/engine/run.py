@@ -5,7 +5,7 @@ cases.jsonl         every image to make: file name, prompt, seed, source
 images.jsonl        what became of each, in the order it happened
 images/             the images and clips that the run made itself
 frames/             of clips, those that were judged, by the clip's SHA-256
-texts/              the texts of round trips, in place of images
+texts/              the texts of captioners and round trips, in place of images
 sources/            the images that edits start from
 manifest.jsonl      images of a spatial suite, as `detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
@@ -48,7 +48,7 @@ LEDGERS = "ledgers"
 IMAGES = "images"
 """Stem of the logs of images."""
 TEXTS = "texts"
-"""Folder of the texts that a round trip made in place of images."""
+"""Folder of the texts that a captioner or a round trip made in place of images."""
 REPLACED = "is not the recorded one any more"
 """Message about an image whose file has other bytes by now."""
 
@@ -308,7 +308,8 @@ class Run:
         made_by = self.header.generator
         if TRIP in (made_by["kind"], made_by.get("inner_kind")):  # what comes back is measured
             return []
-        digests = {i.case: i.sha256 for i in self.images().values() if i.status == "made"}
+        made = (image for image in self.images().values() if image.status == "made")
+        digests = {image.case: image.sha256 for image in made if not image.is_text}
         if len(set(digests.values())) == len(digests):  # as usual; the cases need not be read
             return []
         same: dict[str, list[tuple[str, str]]] = {}
@@ -348,10 +349,11 @@ class Run:
     def chosen_judges(self, names: Sequence[str]) -> list[VerdictLog]:
         """The judges that the names choose, all without names, none of them empty.
 
-        A name is a judge's kind, `kind:model`, description or folder. Raises RunError where nobody
-        has judged, UsageError for a name of none or of several.
+        A name is a judge's kind, `kind:model`, description or folder; it also chooses a judge that
+        had nothing to judge. Raises RunError where nobody has judged, UsageError for a name of none
+        or of several.
         """
-        judges = [judge for judge in self.judges() if not judge.is_empty]
+        judges = [judge for judge in self.judges() if names or not judge.is_empty]
         if not judges:
             raise RunError(
                 self._nothing_to_judge()

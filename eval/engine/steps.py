@@ -16,9 +16,9 @@ from ...agents.budget import Spending
 from ...errors import UsageError
 from ...progress import Progress, silent
 from ..clips.frames import USUAL, FrameChoice
-from ..core import CaseGenerator, Generator, Judge, probes_of
+from ..core import CaseGenerator, Judge, probes_of
 from ..generators import as_generator
-from ..judges import Answering, CallPlan, as_judge
+from ..judges import Answering, CallPlan, Prepared, as_judge
 from ..methods import Method
 from ..roundtrips.trip import RoundTrip, TripCase
 from ..store.shards import RunShard
@@ -80,14 +80,14 @@ def generate(
     with Evaluation.start(settings, opened.identity(), rows, scale.shard) as evaluation:
         plan = _plan(cost, settings.out, scale.shard)
         evaluation.check_sources()
-        evaluation.check_generator(opened)
-        if isinstance(opened, Method):
-            if scale.workers > 1:
-                raise UsageError(
-                    "--method draws in one process: use --shard instead of --workers",
-                    code="conflicting-options",
-                )
+        if isinstance(opened, Method) and scale.workers > 1:
+            raise UsageError(
+                "--method draws in one process: use --shard instead of --workers",
+                code="conflicting-options",
+            )
+        if isinstance(opened, Prepared):
             opened.prepare(evaluation.run.root, plan)
+        evaluation.check_generator(opened)
         maker: CaseGenerator = opened
         several = 1
         if not isinstance(opened, RoundTrip):  # whose models are under the cap already
@@ -157,7 +157,7 @@ def judge_run(
 
 def evaluate_run(
     run: RunSettings,
-    generator: Generator | str,
+    generator: CaseGenerator | str,
     judges: Sequence[Judge | str],
     settings: JudgeSettings = JudgeSettings(),
     cost: Cost | CallPlan | None = None,

@@ -14,7 +14,7 @@ from ...agents.chat import Permit, always
 from ...clip_files import Clip
 from ...images import open_image
 from ..checkpoints.registry import Identity, Registry, RegistryEntry
-from ..core import Case, Generator, GeneratorError, ImageRequest
+from ..core import Captioner, Case, Generator, GeneratorError, ImageRequest
 from .python import FunctionGenerator, MappingGenerator
 
 REPORT = "report"
@@ -85,9 +85,16 @@ class PaidByImage(ABC):
         """As `Generator.identity`."""
 
 
+def _caption_generator(captioner: Any, identity: Identity) -> Generator:
+    """A captioner in a generator's place; it has an identity of its own."""
+    generator: Generator = GENERATORS.load("caption")(captioner)
+    return generator
+
+
 GENERATORS: Registry[Generator] = Registry(
     "generator",
     {
+        "caption": "counterprior.eval.captioners.as_generator:CaptionGenerator",
         "chat-image": RegistryEntry(f"{__name__}.chat_image:ChatImages", paid=True),
         "command": f"{__name__}.command:CommandGenerator",
         "diffusers": f"{__name__}.diffusion:DiffusersGenerator",
@@ -99,9 +106,13 @@ GENERATORS: Registry[Generator] = Registry(
         "render": f"{__name__}.render:RenderGenerator",
     },
     protocol=Generator,
-    wrappers={Mapping: MappingGenerator, Callable: FunctionGenerator},
+    wrappers={
+        Captioner: _caption_generator,
+        Mapping: MappingGenerator,
+        Callable: FunctionGenerator,
+    },
     accepts="a function (prompt, seed) or (prompt, seed, source), a mapping from case (or its id) "
-    "to image, or an object with generate and identity",
+    "to image, or an object with generate and identity, or a captioner",
 )
 open_generator = GENERATORS.open
 

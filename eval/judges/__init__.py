@@ -94,6 +94,16 @@ class Answering(Protocol):
         ...
 
 
+@runtime_checkable
+class Prepared(Protocol):
+    """A generator that has to know its run and how paid calls are made: a method, a captioner."""
+
+    def prepare(self, folder: Path, plan: CallPlan) -> None:
+        """Called before the first image, with the folder of the run. Raises what opening a model
+        raises."""
+        ...
+
+
 class OneByOne(ABC):
     """A judge that looks at one question after the other."""
 

@@ -218,6 +218,31 @@ def ask_yes_no(
     )
 
 
+def ask_mention(
+    case: Case, subjects: tuple[str, str], labels: Mapping[str, str], probe: str = ORIGINAL
+) -> Question:
+    """Which of two things a text names first; `swap` exchanges A and B.
+
+    labels: label -> what it means, where `{a}` and `{b}` are the first and second subject.
+    """
+    exchanged = names_exchanged(probe)
+    a, b = ("B", "A") if exchanged else ("A", "B")
+    first, second = subjects[::-1] if exchanged else subjects
+    digits = _digits(case, "mention", probe, len(labels))
+    texts = [meaning.format(a=a, b=b) for meaning in labels.values()]
+    return Question(
+        case=case.id,
+        name="mention",
+        probe=probe,
+        task="mention",
+        subjects=subjects,
+        labels=tuple(labels),
+        prompt=read_prompt("mention").fill(a=first, b=second, answers=_listed(digits, texts)),
+        answers=dict(zip(digits, labels, strict=True)),
+        images=(),
+    )
+
+
 def _question(
     asked: Alternative,
     case: Case,

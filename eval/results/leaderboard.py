@@ -137,6 +137,8 @@ def paired(first: Items, second: Items, headline: Headline) -> Estimate:
     A value that one of the two lacks is left out of both, so that they stand on the same items.
     """
     shared = sorted(first.keys() & second.keys(), key=str)
+    if not shared:
+        return Estimate(math.nan)
     a = np.array([first[key].values for key in shared]).reshape(len(shared), -1)
     b = np.array([second[key].values for key in shared]).reshape(len(shared), -1)
     gaps = np.isnan(a) | np.isnan(b)

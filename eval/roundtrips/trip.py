@@ -11,6 +11,7 @@ from PIL import Image
 from ...agents.budget import BudgetError
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
+from ..captioners import CUT
 from ..core import Case, GeneratedText, GeneratorError, ImageRequest, describe
 from ..judges import Answering
 from ..workers.farm import IN_PROCESS, Scale
@@ -18,10 +19,6 @@ from .log import StepRecord
 from .models import RouteModel, TripModels, prefixed
 from .routes import EDITS, MADE, TRIP, Modality, StepKind, route_of, trip_name
 from .steps import RouteStep, StepInput
-
-CUT = json.dumps(
-    {"note": "some texts were cut at the most tokens of their model: raise max_tokens"}
-)
 
 
 class RoundTrip:

@@ -8,6 +8,7 @@ from ...errors import UsageError
 from .altered import AlteredWorldsSuite
 from .base import PERSONAS, Suite
 from .beyond import OrderBeyondSuite
+from .caption_order import CaptionOrderSuite
 from .consistency import ConsistencySuite
 from .correctness import I2ICorrectnessSuite, T2ICorrectnessSuite
 from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
@@ -40,10 +41,11 @@ SUITES: dict[str, type[Suite[Any]]] = {
         T2IHomogenizationMultilingualSuite,
         OrderBeyondMultilingualSuite,
         ConsistencySuite,
+        CaptionOrderSuite,
         OwnPromptsSuite,
     )
 }
-"""Config -> suite; the last one is for the user's own prompts and in no release."""
+"""Config -> suite; the last two are for images and prompts of the user's own, and in no release."""
 
 
 def open_suite(name: str, persona: str = PERSONAS[0]) -> Suite[Any]:

@@ -5,6 +5,7 @@ What is judged or scored is read by its recorded digest, and records say who mad
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,17 +21,17 @@ from scored import cases, image_run, judged_as
 
 from counterprior.errors import DataError
 from counterprior.eval.captioners import as_captioner
-from counterprior.eval.captioners.log import CaptionLog
 from counterprior.eval.clips.frames import USUAL, FrameChoice
-from counterprior.eval.core import CaptionRequest, Question, Verdict
+from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine import run as runs
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings
 from counterprior.eval.engine.frames import shown_frames
 from counterprior.eval.engine.image_scores import PairToScore, ScoredPair, ScoreLog, score_images
 from counterprior.eval.engine.run import CaseResult, Run, RunError, differs
-from counterprior.eval.engine.steps import judge_run
+from counterprior.eval.engine.steps import evaluate_run, judge_run
 from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.judges import as_judge
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import ScoreSettings, score_run
@@ -40,7 +41,9 @@ from counterprior.eval.studies import runner as studies
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.runner import run_study
 from counterprior.eval.studies.status import judged_runs
+from counterprior.eval.suites.caption_order import UNPUBLISHED, write_images
 from counterprior.images import ImageError, encode_png
+from counterprior.schema import CaptionOrder
 
 OTHER = encode_png(Image.new("RGB", (80, 16), (9, 9, 9)))
 """An image that nobody made in any run."""
@@ -309,7 +312,7 @@ def test_verdicts_of_another_run_are_of_other_images(world: dict[str, Any], tmp_
         score_run(mine.parent, ScoreSettings())
 
 
-def test_scores_captions_and_features_of_others_are_not_theirs(tmp_path: Path) -> None:
+def test_scores_of_another_scorer_are_not_its_own(tmp_path: Path) -> None:
     root = image_run(tmp_path / "run", cases(1), {cases(1)[0].id: 3})
     logs = [ScoreLog.start(Run.open(root), {"kind": kind}) for kind in ("a", "b")]
     for log in logs:
@@ -318,15 +321,32 @@ def test_scores_captions_and_features_of_others_are_not_theirs(tmp_path: Path) -
     with raises("another-run", ":1:", "scores.jsonl:1", error=DataError):
         len(ScoreLog.open(logs[0].root).answers)
 
-    tellers = [as_captioner(lambda image, text: "a cat", identity=name) for name in "ab"]
-    folders = []
-    for teller in tellers:
-        captions = CaptionLog(tmp_path, teller)
-        list(captions.ask([("k", CaptionRequest("i", "Say.", None))]))
-        folders.append(captions.root)
-    exchanged(*(folder / "captions.jsonl" for folder in folders))
-    with raises("another-run", ":1:", "captions.jsonl:1", error=DataError):
-        CaptionLog(tmp_path, tellers[0])
+
+def test_a_caption_of_another_captioner_is_not_judged(tmp_path: Path) -> None:
+    data, runs = image_to_caption(tmp_path), []
+    for text in ("a cat", "a dog"):
+        captioner = as_captioner(lambda image, instruction, text=text: text, identity=text)
+        judge = as_judge(lambda question: "none_named", identity="1")
+        settings = RunSettings("caption_order", str(data), tmp_path / text)
+        runs.append(evaluate_run(settings, captioner, [judge]).run)  # type: ignore[arg-type]
+    case = runs[0].cases()[0].id
+    exchanged(*(run.root / f"texts/{case}.txt" for run in runs))
+    with raises("incomplete-run", "1 images were replaced", error=RunError):
+        score_run(runs[0].root, ScoreSettings())
+    judge_run(runs[0].root, [as_judge(lambda question: "none_named", identity="1")])
+    (judged,) = score_run(runs[0].root, ScoreSettings())
+    assert [o.image for o in judged.outcomes if o.case.id == case] == ["error"]
+
+
+def image_to_caption(folder: Path) -> Path:
+    """The rows of one image, whose file lies beside them."""
+    Image.new("RGB", (48, 32)).save(folder / "i.png")
+    digest = hashlib.sha256((folder / "i.png").read_bytes()).hexdigest()
+    sides = {"left": "cat", "right": "dog", "left_category": "", "right_category": ""}
+    file = {"file": str(folder / "i.png"), "image_sha256": digest}
+    row = CaptionOrder(image="i", place=0, **sides, **file, **UNPUBLISHED)
+    write_images(folder / "images.jsonl", [row])
+    return folder / "images.jsonl"
 
 
 # --- studies of other data ---------------------------------------------------------------------

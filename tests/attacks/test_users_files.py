@@ -27,8 +27,6 @@ from counterprior.agents.spending import Charge, SpendingLog
 from counterprior.cards.manifest import read_manifest
 from counterprior.clip_files import read_clip
 from counterprior.corpus_analysis.captioning.people import read_people
-from counterprior.eval.captioners import as_captioner
-from counterprior.eval.captioners.log import CaptionLog
 from counterprior.eval.detectors.instances import Instances
 from counterprior.eval.detectors.recorded import _json as read_recorded
 from counterprior.eval.engine.image_scores import ScoreLog
@@ -45,6 +43,7 @@ from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.roundtrips.log import StepLog
 from counterprior.eval.studies.scores.corpora import SHARES, read_corpus
 from counterprior.eval.studies.spec import read_study
+from counterprior.eval.suites.caption_order import read_images
 
 Survived = Callable[[str, bool], None]
 
@@ -117,13 +116,6 @@ def published() -> bytes:
         return (Path(folder) / "p" / "publication.json").read_bytes()
 
 
-def captions_of(path: Path) -> None:
-    captioner = as_captioner(lambda image, text: "a cat", identity="v1")
-    log = CaptionLog(path.parent, captioner)
-    (log.root / "captions.jsonl").write_bytes(path.read_bytes())
-    CaptionLog(path.parent, captioner)
-
-
 def a_score(path: Path) -> None:
     len(ScoreLog(path.parent, {"kind": "k"}).answers)
 
@@ -186,10 +178,13 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], Any]]] = {
         lambda p: read_clicks(p, open_form("verdict")),
     ),
     "checker's rules": ("r.yaml", b"thresholds: {detection_score: 0.3}\n", CheckerRules.load),
-    "captions of a captioner": (
-        "c.jsonl",
-        jsonl({"key": "k", "id": "i", "text": "t", "status": "ok", "cut": False}),
-        captions_of,
+    "images to caption": (
+        "i.jsonl",
+        jsonl(
+            {"image": "7", "place": 0, "left": "cat", "right": "dog"}
+            | {"left_category": "animals", "right_category": "animals"}
+        ),
+        read_images,
     ),
     "scores of a scorer": ("scores.jsonl", jsonl({"key": "k", "case": "c", "value": 1.5}), a_score),
     "scorer": ("scorer.json", plain({"kind": "k"}), a_header),

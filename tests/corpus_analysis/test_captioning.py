@@ -7,37 +7,33 @@ import json
 import math
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image, ImageOps
 from refusals import raises
 
+from counterprior.corpus_analysis.captioning.judge import NamesJudge
 from counterprior.corpus_analysis.captioning.people import read_people
-from counterprior.corpus_analysis.captioning.reading import Reading, ToRead, read
 from counterprior.corpus_analysis.captioning.run import (
     CaptionerResult,
     CaptioningSettings,
     measure_captions,
 )
-from counterprior.corpus_analysis.captioning.scores import (
-    ImageReading,
-    MirrorReadings,
-    against_people,
-    captioner_scores,
-    people_scores,
-)
-from counterprior.corpus_analysis.captioning.things import TwoThings, drawn, photographs
-from counterprior.corpus_analysis.captions.ontology import Ontology
+from counterprior.corpus_analysis.captioning.things import photographs, scenes
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.errors import DataError, RunFailed, UsageError
 from counterprior.eval.captioners import as_captioner
-from counterprior.eval.core import Caption, CaptionRequest, Score
-from counterprior.images import pixels_digest
+from counterprior.eval.core import Caption, CaptionRequest, Question
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.steps import evaluate_run
+from counterprior.eval.results.scoring import ScoreSettings, score_run
+from counterprior.eval.suites.caption_order import UNPUBLISHED, CaptionOrderSuite
+from counterprior.images import open_image, pixels_digest
+from counterprior.schema import CaptionOrder
 
 TEMPLATES = (
     "A photo of a {a} and a {b}.",
@@ -59,39 +55,28 @@ def logistic(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def entity(name: str) -> Any:
-    return Ontology.read().entities[name]
-
-
-def things(name: str, left: str, right: str) -> TwoThings:
-    return TwoThings(name, entity(left), entity(right), name, lambda: Image.new("RGB", (48, 32)))
-
-
-def score_of(scores: Sequence[Score], name: str, group: str = "all") -> Score:
-    (found,) = [score for score in scores if (score.name, score.group) == (name, group)]
-    return found
-
-
 class Scripted:
     """Names the left one first with a set logit, and entities by their own logits; sometimes it
     names one thing only, declines, or fails."""
 
-    def __init__(self, images: Sequence[TwoThings], left: float, sd: float, faults: float) -> None:
+    def __init__(
+        self, images: Sequence[CaptionOrder], left: float, sd: float, faults: float
+    ) -> None:
         self.left, self.faults = left, faults
-        self.logits = {t.left.name: 0.0 for t in images} | {t.right.name: 0.0 for t in images}
         rng = random.Random(7)
-        self.logits = {name: rng.gauss(0, sd) for name in sorted(self.logits)}
+        names = {one.left for one in images} | {one.right for one in images}
+        self.logits = {name: rng.gauss(0, sd) for name in sorted(names)}
         self.shown: dict[str, tuple[str, str]] = {}
         for one in images:
-            image, names = one.open(), (one.left.name, one.right.name)
-            self.shown[pixels_digest(image)] = names
-            self.shown[pixels_digest(ImageOps.mirror(image))] = names[::-1]
+            image, sides = open_image(Path(one.file)), (one.left, one.right)
+            self.shown[pixels_digest(image)] = sides
+            self.shown[pixels_digest(ImageOps.mirror(image))] = sides[::-1]
 
-    def truth(self, images: Sequence[TwoThings]) -> float:
+    def truth(self, images: Sequence[CaptionOrder]) -> float:
         """Expected `left_first`, percent."""
         shares = []
         for one in images:
-            more = self.logits[one.left.name] - self.logits[one.right.name]
+            more = self.logits[one.left] - self.logits[one.right]
             shares.append((logistic(self.left + more) + logistic(self.left - more)) / 2)
         return 100 * sum(shares) / len(shares)
 
@@ -109,7 +94,7 @@ class Scripted:
 
 
 def test_recovers_known_habit_from_captions_of_rendered_scenes(tmp_path: Path) -> None:
-    images = drawn(24, seed=3)
+    images = scenes(24, 3, tmp_path / "drawn")
     scripted = Scripted(images, left=1.2, sd=1.5, faults=0.15)
     settings = CaptioningSettings(
         tmp_path,
@@ -137,94 +122,16 @@ def test_recovers_known_habit_from_captions_of_rendered_scenes(tmp_path: Path) -
     assert measure_captions(settings).to_json() == whole.to_json()
 
 
-@pytest.mark.parametrize(("left", "sd"), [(0.0, 3.0), (2.0, 0.0), (-1.0, 1.5)])
-def test_entity_preference_changes_no_score(left: float, sd: float) -> None:
-    rng = random.Random(f"{left}/{sd}")
-    names = ("cat", "dog", "bench", "clock", "vase", "horse", "sheep", "guitar")
-    own = {name: rng.gauss(0, sd) for name in names}
-    pairs, truth = [], []
-    for number in range(120):
-        # The one that is liked stands left in most images as found, as it might in photographs.
-        a, b = sorted(rng.sample(names, 2), key=lambda n: -own[n])
-        a, b = (b, a) if rng.random() < 0.2 else (a, b)
-        image, more = things(str(number), a, b), own[a] - own[b]
-        truth.append((logistic(left + more) + logistic(left - more)) / 2)
-        for wording in ("describe", "tell"):
-            found, mirrored = (rng.random() < logistic(left + sign * more) for sign in (1, -1))
-            pairs.append(
-                MirrorReadings(
-                    image,
-                    wording,
-                    Reading("left_first", a) if found else Reading("right_first", b),
-                    Reading("left_first", b) if mirrored else Reading("right_first", a),
-                )
-            )
-    scores = captioner_scores(pairs)
-    left_first = score_of(scores, "left_first")
-    assert 100 * sum(truth) / len(truth) in left_first.interval
-    assert left_first.interval.high - left_first.interval.low < 16
-    assert left_first.wide.low < left_first.value < left_first.wide.high
-    # Without a preference, the order differs between the two images by chance alone.
-    same = score_of(scores, "same_entity_first")
-    assert (same.null in same.interval) == (sd == 0)
-    if sd == 3:
-        assert score_of(scores, "left_first_found").value > 75
-
-
-@pytest.mark.lane
-@pytest.mark.parametrize(("left", "sd"), [(0.0, 0.0), (0.0, 3.0), (1.2, 1.5), (3.0, 1.0)])
-def test_interval_covers_known_habits_at_its_level(left: float, sd: float) -> None:
-    images, held, runs = drawn(100, seed=1), 0, 100
-    for run in range(runs):
-        rng = random.Random(f"{run}/{left}/{sd}")
-        own = {name: rng.gauss(0, sd) for name in sorted({n for one in images for n in one.names})}
-        pairs, truth = [], 0.0
-        for one in images:
-            more = own[one.left.name] - own[one.right.name]
-            chances = [logistic(left + sign * more) for sign in (1, -1)]
-            truth += sum(chances) / 2
-            for wording in ("describe", "tell", "shows"):
-                found, mirrored = (
-                    Reading("left_first" if rng.random() < chance else "right_first")
-                    for chance in chances
-                )
-                pairs.append(MirrorReadings(one, wording, found, mirrored))
-        held += truth in score_of(captioner_scores(pairs), "left_first").interval
-    assert held >= 90
-
-
-LABELS = st.sampled_from(["left_first", "right_first", "one_named", "refused", "error", "missing"])
-
-
-@settings(max_examples=6)
-@given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=8))
-def test_excluded_readings_are_counted(labels: list[tuple[Any, Any]]) -> None:
-    pairs = [
-        MirrorReadings(things(str(n), "cat", "dog"), "tell", Reading(found), Reading(mirrored))
-        for n, (found, mirrored) in enumerate(labels)
-    ]
-    for name in ("left_first", "left_first_found", "left_first_mirrored", "same_entity_first"):
-        score = score_of(captioner_scores(pairs), name)
-        assert score.n + sum(score.excluded.values()) == len(pairs)
-        assert math.isnan(score.value) if not score.n else 0 <= score.value <= 100
-    # Whoever always names the same entity first has no habit of position.
-    same = [
-        p for p in pairs if {p.original.label, p.mirrored.label} == {"left_first", "right_first"}
-    ]
-    if same:
-        assert score_of(captioner_scores(same), "left_first").value == 50
-
-
 @pytest.mark.parametrize(
     ("text", "left", "right", "label"),
     [
         ("A cat and a dog.", "cat", "dog", "left_first"),
         ("Two animals: to the right of the dog sits a kitten.", "cat", "dog", "right_first"),
-        ("A dog. There is no cat.", "cat", "dog", "one_named"),
+        ("A dog. There is no cat.", "cat", "dog", "right_only"),
         ("Some animals near a bicycle.", "cat", "bicycle", "left_first"),
         ("Two animals.", "cat", "dog", "none_named"),
         ("A woman in a hat holds an umbrella.", "umbrella", "person", "right_first"),
-        ("A teddy bear on a chair.", "bear", "chair", "one_named"),
+        ("A teddy bear on a chair.", "bear", "chair", "right_only"),
         ("# Scene\n\n* **Clock**: on a wall\n* **Dog**: below", "dog", "clock", "right_first"),
         ("Ein Hund.", "cat", "dog", "none_named"),
         ("  \n", "cat", "dog", "unparsed"),
@@ -233,18 +140,37 @@ def test_excluded_readings_are_counted(labels: list[tuple[Any, Any]]) -> None:
 def test_reads_which_thing_a_caption_names_first(
     text: str, left: str, right: str, label: str
 ) -> None:
-    (reading,) = read([ToRead(Caption(text), entity(left), entity(right))])
-    assert reading.label == label
-    assert reading.sides == ("right" in text)
-    if label in ("left_first", "right_first"):
-        assert reading.first == (left if label == "left_first" else right)
+    (mention, words) = (verdict for _, verdict in NamesJudge().judge(about(text, left, right)))
+    assert mention.label == label
+    if label == "unparsed":
+        assert words.label == "unparsed"
+    else:
+        assert words.label == ("yes" if "right" in text else "no")
 
 
-def test_failures_have_their_own_readings() -> None:
-    cat, dog = entity("cat"), entity("dog")
-    said = [None, Caption("a cat", "refused"), Caption("a cat", "error"), Caption("dog, cat")]
-    labels = [one.label for one in read([ToRead(caption, cat, dog) for caption in said])]
-    assert labels == ["missing", "refused", "error", "right_first"]
+def about(text: str, left: str, right: str) -> list[Question]:
+    """The suite's questions about a text on an image with these things."""
+    suite = CaptionOrderSuite()
+    sides = {"left": left, "right": right, "left_category": "", "right_category": ""}
+    row = CaptionOrder(image="i", place=0, **sides, **UNPUBLISHED)
+    case = next(suite.cases(row, 1))
+    return [replace(q, text=text) for q in suite.questions(row, case, [], "original")]
+
+
+def test_the_judge_says_what_it_cannot_read() -> None:
+    judge = NamesJudge()
+    assert judge.identity().keys() == {"kind", "model", "code", "ontology"}
+    (unknown, _) = (verdict for _, verdict in judge.judge(about("A cat.", "cat", "gizmo")))
+    assert unknown.label == "error" and "gizmo" in unknown.raw
+    mention, words = about("A dog, a cat.", "cat", "dog")
+    other = replace(words, facts={})  # a free question
+    (verdict,) = (verdict for _, verdict in judge.judge([other]))
+    assert verdict.label == "error" and "yes_no" in verdict.raw
+    # Questions about one caption come in any number, each answered once.
+    many = [replace(mention, case=str(n), text=f"Dog {n} and cat.") for n in range(300)]
+    answered = list(judge.judge(many))
+    assert [question for question, _ in answered] == many
+    assert {verdict.label for _, verdict in answered} == {"right_first"}
 
 
 def instances(**images: dict[str, list[tuple[int, int, int, int]]]) -> dict[str, Any]:
@@ -294,12 +220,13 @@ def test_chooses_two_things_of_a_photograph(tmp_path: Path) -> None:
         ),
     )
     found = photographs(boxes, None)
-    assert [(t.id, t.left.name, t.right.name) for t in found.things] == [
-        ("1", "cat", "dog"),
-        ("2", "bench", "television"),
+    assert [(one.image, one.place, one.left, one.right) for one in found.rows] == [
+        ("1", 0, "cat", "dog"),
+        ("2", 1, "bench", "television"),
     ]
+    assert (found.rows[0].left_category, found.rows[1].left_category) == ("animals", "furniture")
     assert found.skipped == {"few_classes": 3, "not_beside": 2, "no_file": 0}
-    assert [t.id for t in photographs(boxes, None, limit=1).things] == ["1"]
+    assert [one.image for one in photographs(boxes, None, limit=1).rows] == ["1"]
     with raises("nothing-to-do", "no_file", "2", error=UsageError):
         photographs(boxes, tmp_path)
     with raises("missing-option", "--captioner", "--people", error=UsageError):
@@ -329,34 +256,6 @@ def test_reads_peoples_captions_in_every_format(tmp_path: Path) -> None:
         read_people(rows, ids)
     with raises("bad-format", "bad.json", "caption", error=DataError):
         read_people(write(tmp_path / "bad.json", {"annotations": [{"image_id": 1}]}), ids)
-
-
-def test_people_scores_are_the_control() -> None:
-    def told(number: int, left: str, right: str, first: str) -> ImageReading:
-        label = "left_first" if first == left else "right_first"
-        return ImageReading(things(str(number), left, right), Reading(label, first))  # type: ignore[arg-type]
-
-    # People name the dog first wherever it stands, and it stands left in 30 of 40 images.
-    people = [told(n, *(("dog", "cat") if n < 30 else ("cat", "dog")), "dog") for n in range(40)]
-    people.append(
-        ImageReading(things("x", "dog", "cat"), Reading("one_named", "dog", True, alone=1.0))
-    )
-    scores = people_scores(people)
-    assert score_of(scores, "left_first_found").value == 75
-    assert score_of(scores, "left_first_found").excluded == {"one_named": 1}
-    assert score_of(scores, "left_first_found", "words=neither").excluded == {}
-    one_order = told(99, "horse", "sheep", "sheep")
-    for heard in (people, [*people, one_order]):
-        assert score_of(people_scores(heard), "left_first_balanced").value == 50
-    assert score_of(scores, "left_alone").value == 100
-    pairs = [
-        MirrorReadings(one.things, "tell", Reading("left_first"), Reading("left_first"))
-        for one in people[:20] + people[30:]
-    ]
-    above = score_of(against_people(pairs, people), "above_people")
-    assert above.n == 30 and above.value == pytest.approx(100 - 100 * 20 / 30)
-    assert above.interval.low < above.value < above.interval.high
-    assert math.isnan(score_of(against_people(pairs, people[40:]), "above_people").value)
 
 
 def halves(left: str, right: str) -> Image.Image:
@@ -480,12 +379,57 @@ def test_captioner_that_always_fails_ends_the_run(tmp_path: Path) -> None:
         raise OSError("no such device")
 
     settings = CaptioningSettings(tmp_path, (as_captioner(failing),), scenes=2, wordings=("tell",))
-    with raises("all-failed", "all 4", "OSError", error=RunFailed):
+    with raises("all-failed", "4 error", "OSError", error=RunFailed):
         measure_captions(settings)
 
 
-def test_scenes_are_reproducible_for_a_seed() -> None:
+def test_captioner_that_always_refuses_stands_beside_the_others(tmp_path: Path) -> None:
+    def refusing(image: Image.Image, instruction: str) -> Caption:
+        return Caption("I can't.", "refused")
+
+    captioners = (as_captioner(refusing), as_captioner(lambda image, text: "A cat."))
+    settings = CaptioningSettings(tmp_path, captioners, scenes=2, wordings=("tell",))
+    result = measure_captions(settings)
+    refuser, other = result.results
+    assert refuser.labels == {"refused": 4} and sum(other.labels.values()) == 4
+    assert refuser.score("left_first").excluded == {"refused": 2}
+    assert not result.ranking.comparisons
+
+
+def test_a_run_of_the_command_is_a_run_of_the_engine(tmp_path: Path) -> None:
+    captioner = as_captioner(lambda image, text: "A cat and a dog.", identity="v1")
+    settings = CaptioningSettings(tmp_path / "out", (captioner,), scenes=3, wordings=("sees",))
+    (result,) = measure_captions(settings).results
+    folder = tmp_path / "out" / result.folder
+    (judged,) = score_run(folder, ScoreSettings())
+    reread = json.loads((folder / "scores.json").read_text())
+    assert [score.to_json() for score in judged.result.scores] == [
+        score.to_json() for score in result.scores
+    ]
+    assert reread[0]["scores"][0]["name"] == "left_first"
+    # The same by `eval` on the rows that the command wrote: all wordings, in a folder of its own.
+    images = str(tmp_path / "out" / "images.jsonl")
+    run = RunSettings(CaptionOrderSuite.name, images, tmp_path / "run")
+    spec = f"python:{NamesJudge.__module__}:{NamesJudge.__name__}"
+    done = evaluate_run(run, captioner, [spec])  # type: ignore[arg-type]
+    assert len(done.run.cases()) == 3 * 10
+    assert {image.is_text for image in done.run.images().values()} == {True}
+    (judged,) = score_run(tmp_path / "run", ScoreSettings())
+    of_wording = [s for s in judged.result.scores if s.group == "wording=sees"]
+    same = [s for s in result.scores if s.group == "wording=sees"]
+    assert [score.to_json() for score in of_wording] == [score.to_json() for score in same]
+
+
+def test_a_folder_of_an_older_version_is_named(tmp_path: Path) -> None:
+    (tmp_path / "captions" / "openai-1").mkdir(parents=True)
+    captioner = as_captioner(lambda image, text: "A cat.")
+    with raises("another-version", tmp_path, "--out", error=UsageError):
+        measure_captions(CaptioningSettings(tmp_path, (captioner,), scenes=2))
+
+
+def test_scenes_are_reproducible_for_a_seed(tmp_path: Path) -> None:
     def listed(count: int, seed: int) -> list[tuple[str, str, str]]:
-        return [(t.left.name, t.right.name, t.digest) for t in drawn(count, seed)]
+        rows = scenes(count, seed, tmp_path)
+        return [(one.left, one.right, one.image_sha256) for one in rows]
 
     assert listed(20, 0) == listed(30, 0)[:20] != listed(20, 1)

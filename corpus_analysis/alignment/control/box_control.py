@@ -16,7 +16,7 @@ from ....eval.engine.costs import Cost
 from ....eval.judges import Answering, open_judge
 from ....progress import Progress, silent
 from ....storage import Lock, write_json, write_whole
-from ...captioning.people import PersonsCaption, read_people
+from ...captioning.people import HumanCaption, read_people
 from ...captions.miner import Mined, Miner
 from ...captions.parser import installed_model
 from ..layout_judge import PairToJudge, open_log, verify
@@ -138,7 +138,7 @@ def _ids(boxes: Instances, folder: Path | None) -> dict[str, str]:
     return ids
 
 
-def _mine(captions: Sequence[PersonsCaption], progress: Progress) -> tuple[list[Mined | None], str]:
+def _mine(captions: Sequence[HumanCaption], progress: Progress) -> tuple[list[Mined | None], str]:
     """Mines every caption by the miner's rules, without its quality gate."""
     import pyarrow as pa
 
@@ -151,9 +151,7 @@ def _mine(captions: Sequence[PersonsCaption], progress: Progress) -> tuple[list[
     return mined, miner.parser.model
 
 
-def _write_pairs(
-    path: Path, boxed: Sequence[BoxedPair], captions: Sequence[PersonsCaption]
-) -> None:
+def _write_pairs(path: Path, boxed: Sequence[BoxedPair], captions: Sequence[HumanCaption]) -> None:
     rows = (
         {
             "id": pair.id,
