@@ -294,7 +294,7 @@ class ClipSeg(CheckpointModel, SingleImageDetector):
     MODEL = "CLIPSegForImageSegmentation"
     PROCESSOR = "CLIPSegProcessor"
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         import torch
 
         count = len(request.queries)

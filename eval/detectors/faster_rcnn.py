@@ -21,7 +21,7 @@ class FasterRcnn(FileDetector):
     THRESHOLD = 0.5
     """As the published evaluation set it."""
 
-    def _load(self, path: Path) -> str:
+    def read_weights(self, path: Path) -> str:
         import torch
 
         try:
@@ -57,7 +57,7 @@ class FasterRcnn(FileDetector):
     def identity(self) -> dict[str, str]:
         return super().identity() | {"torchvision": self._torchvision}
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         import torch
 
         wanted = class_numbers(self._names, request.queries)

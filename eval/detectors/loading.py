@@ -38,10 +38,10 @@ class SingleImageDetector(ABC):
     """A detector that looks at one image at a time."""
 
     def detect(self, requests: Sequence[Request]) -> list[list[Detection]]:
-        return [self._found(request) for request in requests]
+        return [self.detect_image(request) for request in requests]
 
     @abstractmethod
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         """Detections in one image, best first."""
 
 
@@ -57,14 +57,14 @@ class FileDetector(SingleImageDetector):
     def __init__(self, path: Path, options: ThresholdOptions) -> None:
         """Raises DetectorError where file or runtime can't be used."""
         self._threshold = options.over(self.THRESHOLD)
-        self._digest = self._load(path)
+        self._digest = self.read_weights(path)
 
     @classmethod
     def from_spec(cls, spec: Spec, options: ThresholdOptions) -> Self:
         return cls(Path(spec.argument), options)
 
     @abstractmethod
-    def _load(self, path: Path) -> str:
+    def read_weights(self, path: Path) -> str:
         """Reads the weights; their SHA-256. DetectorError where file or runtime can't be used."""
 
     def identity(self) -> dict[str, str]:

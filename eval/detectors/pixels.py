@@ -60,7 +60,7 @@ class PixelDetector(AtlasDetector):
 
     KIND = "pixels"
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         entities = {query: entity(query) for query in request.queries}
         # Three and more are never drawn at the full size.
         sizes = SIZES if len(entities) < 3 else SIZES[len(SCALES) :]
@@ -112,7 +112,7 @@ class SceneDetector(AtlasDetector):
 
     KIND = "scene"
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         text = request.image.info.get("scene")
         if not isinstance(text, str):
             raise DetectorError(

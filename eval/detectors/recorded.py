@@ -80,7 +80,7 @@ class RecordedDetector(SingleImageDetector):
     def identity(self) -> dict[str, str]:
         return {"kind": "recorded", "file": self._path.name, "sha256": self._digest}
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         if request.name not in self._samples:
             raise DetectorError(
                 f"{self._path} has nothing on the image {request.name!r}", code="not-recorded"

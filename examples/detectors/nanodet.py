@@ -36,13 +36,13 @@ class NanoDet(FileDetector):
     KIND = "nanodet"
     THRESHOLD = 0.4
 
-    def _load(self, path: Path) -> str:
+    def read_weights(self, path: Path) -> str:
         if not path.is_file():
             raise DetectorError(f"nanodet: {path} is no file of a graph", code="no-such-file")
         self._graph = GraphModel(path)
         return self._graph.digest
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         wanted = class_numbers(dict(enumerate(COCO)), request.queries)
         boxes, scores = self._run(request)
         classes_of = {query: [label] for label, query in wanted.items()}

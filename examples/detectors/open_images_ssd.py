@@ -44,7 +44,7 @@ class OpenImagesSsd(FileDetector):
     KIND = "open-images-ssd"
     THRESHOLD = 0.3
 
-    def _load(self, path: Path) -> str:
+    def read_weights(self, path: Path) -> str:
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
@@ -67,7 +67,7 @@ class OpenImagesSsd(FileDetector):
         self._anchors = anchors()
         return hashlib.sha256(data).hexdigest()
 
-    def _found(self, request: Request) -> list[Detection]:
+    def detect_image(self, request: Request) -> list[Detection]:
         classes_of = {
             query: class_numbers(self._names, MEANS.get(query.lower(), (query,)))
             for query in request.queries

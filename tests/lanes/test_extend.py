@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,19 +30,21 @@ def patch(path: Path, diff: str) -> None:
     path.write_text(text.replace(before, after))
 
 
-def followed(work: Path, package: Path) -> Iterator[list[str]]:
-    """Does what the page says, block by block, and gives the commands to run in between."""
+def followed(work: Path, package: Path) -> Iterator[tuple[list[str], Path | None]]:
+    """Does what the page says, block by block, and yields the commands to run in between, each with
+    the file that gets its output."""
     for block in blocks(PAGE):
         if block.language == "diff":
             patch(package / block.title, block.code)
-        elif block.language == "python":
+        elif block.language in ("python", "yaml"):
             path = (package if "/" in block.title else work) / block.title
             assert not path.exists(), f"{block.title} is no new file"
             path.write_text(block.code)
         elif block.language == "console":
             for line in block.code.splitlines():
                 if words := words_of(line.removeprefix("$ ")):
-                    yield words
+                    _, redirected, name = line.partition(" > ")
+                    yield words, work / name if redirected else None
 
 
 @pytest.mark.lane
@@ -50,7 +53,7 @@ def test_the_page_on_extending_does_what_it_says(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-    for words in followed(work, package):
+    for words, file in followed(work, package):
         done = subprocess.run(
             [sys.executable, "-m", "counterprior", *words],
             cwd=work,
@@ -59,6 +62,8 @@ def test_the_page_on_extending_does_what_it_says(tmp_path: Path) -> None:
             text=True,
         )
         assert done.returncode == 0, (words, done.stdout, done.stderr)
+        if file is not None:
+            file.write_text(done.stdout)
 
     def value(run: str, name: str) -> float:
         (judged,) = json.loads((work / "runs" / run / "scores.json").read_text())
@@ -67,6 +72,12 @@ def test_the_page_on_extending_does_what_it_says(tmp_path: Path) -> None:
 
     assert value("squares", "hom") == 100
     assert value("flipped", "hom") < 60
+    assert value("patches", "hom") == 100
     assert value("gap", "accuracy") == 100
     assert value("sizes", "gap") == 0
+    assert re.search(r"biased.*100", done.stdout), "the table of the recipe, by the last command"
+    modules = [b.title for b in blocks(PAGE) if b.language == "python" and "/" in b.title]
+    command = [sys.executable, "-m", "mypy", *modules]
+    types = subprocess.run(command, cwd=package, capture_output=True, text=True)
+    assert types.returncode == 0, types.stdout
     assert {p.name for p in (work / "runs" / "squares" / "scorers").iterdir()}

@@ -35,6 +35,8 @@ from counterprior.scenes.scene import Scene
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 RULES = (*METRICS, "checker")
+HALF_HOLDS = {"checker", "compbench", "geneval", "hrs", "pse", "visor"}
+"""Rules whose number is above one half exactly if the relation holds."""
 
 
 # A run of rendered images.
@@ -107,7 +109,8 @@ def test_what_was_drawn_is_recovered_by_every_rule(run: Run, judged: dict[str, A
         assert not wrong, (kind, wrong)
         for case, verdict in said.items():
             assert verdict.number is not None and 0 <= verdict.number <= 1
-            assert (verdict.number > 0.5) == (verdict.label == "holds"), (kind, case, verdict)
+            if kind in HALF_HOLDS:
+                assert (verdict.number > 0.5) == (verdict.label == "holds"), (kind, case, verdict)
 
 
 def test_an_image_is_looked_at_once_by_all_rules(run: Run, judged: dict[str, Any]) -> None:
