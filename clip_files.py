@@ -99,7 +99,7 @@ def clip_frames(data: bytes) -> Iterator[Image.Image]:
     ending = ending_of(data)
     if not ending:
         raise ClipError(
-            "is no clip: neither MP4, WebM nor an animated GIF or WebP", code="unreadable-image"
+            "is not a clip: neither MP4, WebM nor an animated GIF or WebP", code="unreadable-image"
         )
     if len(data) > MOST_BYTES:
         raise ClipError(
@@ -115,7 +115,7 @@ def clip_frames(data: bytes) -> Iterator[Image.Image]:
             raise ClipError(f"is {size}, a side below {LEAST_SIDE} pixels", code="image-too-small")
         yield frame
     if not number:
-        raise ClipError("holds no frame", code="empty-clip")
+        raise ClipError("has no frames", code="empty-clip")
 
 
 def chosen_frames(data: bytes, numbers: Iterable[int]) -> dict[int, Image.Image]:
@@ -222,7 +222,7 @@ def _film(data: bytes, ending: str) -> Iterator[Any]:
     av = _pyav()
     with av.open(BytesIO(data), format=DEMUXERS[ending]) as container:
         if not container.streams.video:
-            raise ClipError("holds no video", code="empty-clip")
+            raise ClipError("has no video stream", code="empty-clip")
         stream = container.streams.video[0]
         if stream.width * stream.height > MOST_PIXELS:
             size = f"{stream.width} x {stream.height}"
@@ -248,7 +248,7 @@ def _broken() -> Iterator[None]:
         raise
     except BROKEN as error:  # PyAV's are among them
         reason = str(error).partition(": '")[0].rpartition("] ")[2] or type(error).__name__
-        raise ClipError(f"is no readable clip: {reason}", code="unreadable-image") from None
+        raise ClipError(f"is not a readable clip: {reason}", code="unreadable-image") from None
 
 
 def _pyav() -> Any:

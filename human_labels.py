@@ -147,7 +147,8 @@ def labels_of_images(
     for label in labels:
         if label.image and not _SHA256.fullmatch(label.image):
             raise RowError(
-                f"{label.place}: image: {label.image!r} is no SHA-256 of an image", code="bad-value"
+                f"{label.place}: image: {label.image!r} is not the SHA-256 of an image",
+                code="bad-value",
             )
         if several and not label.image:
             raise RowError(

@@ -77,9 +77,7 @@ def _json_list(path: Path) -> Iterator[tuple[int, PlainRow]]:
     except (ValueError, RecursionError) as error:
         raise RowError(f"{path}: not JSON ({error})", code="bad-json") from None
     if not isinstance(rows, list):
-        raise RowError(
-            f"{path}: holds a {type(rows).__name__}, a list of rows is needed", code="wrong-type"
-        )
+        raise RowError(f"{path}: is a {type(rows).__name__}, not a list of rows", code="wrong-type")
     for number, row in enumerate(rows, 1):
         yield number, _object(row, path, number)
 
@@ -91,20 +89,20 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
             for number, row in enumerate(csv.DictReader(file), 2):
                 if None in row or None in row.values():
                     raise RowError(
-                        f"{path}:{number}: the row has not as many fields as the header",
+                        f"{path}:{number}: the row has more or fewer fields than the header",
                         code="bad-csv",
                     )
                 yield number, row
         except (csv.Error, UnicodeError) as error:
             raise RowError(
-                f"{path}: no CSV after line {number} ({error})", code="bad-csv"
+                f"{path}: not CSV after line {number} ({error})", code="bad-csv"
             ) from None
 
 
 def _object(row: object, path: Path, number: int) -> PlainRow:
     if not isinstance(row, dict):
         raise RowError(
-            f"{path}:{number}: a {type(row).__name__}, a JSON object is needed", code="wrong-type"
+            f"{path}:{number}: is a {type(row).__name__}, not a JSON object", code="wrong-type"
         )
     return row
 

@@ -91,10 +91,10 @@ def read_checksums(root: Path) -> dict[str, Any]:
         if {"..", "/"} & set(Path(name).parts) or "\0" in name:
             raise ReleaseError(f"{path}: {name!r} lies outside the release", code="outside-folder")
         if not isinstance(entry, dict):
-            raise ReleaseError(f"{path}: {name}: no entry of a file", code="bad-value")
+            raise ReleaseError(f"{path}: {name}: not an entry of a file", code="bad-value")
         for field in entry.keys() & {"sha256", "rows_sha256"}:
             if not _DIGEST.fullmatch(str(entry[field])):
-                raise ReleaseError(f"{path}: {name}: {field}: no digest", code="bad-value")
+                raise ReleaseError(f"{path}: {name}: {field}: not a digest", code="bad-value")
     return checksums
 
 
@@ -117,7 +117,7 @@ def refuse_pipes(root: Path) -> None:
     """Raises ReleaseError where a folder holds what is no file: a pipe would be waited for."""
     for path in sorted(root.rglob("*")):
         if not path.is_dir() and not path.is_file():
-            raise ReleaseError(f"{path}: no regular file; remove it", code="not-a-file")
+            raise ReleaseError(f"{path}: not a regular file; remove it", code="not-a-file")
 
 
 def foreign_files(root: Path) -> list[str]:

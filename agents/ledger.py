@@ -140,7 +140,7 @@ class Ledger:
     def inputs(self, run: str) -> Any:
         """The recorded inputs of a run. Raises LedgerError if no run of that name is recorded."""
         if run not in self._runs:
-            raise LedgerError(f"{self.path}: holds no run of {run}", code="not-recorded")
+            raise LedgerError(f"{self.path}: has no recorded run of {run}", code="not-recorded")
         return self._runs[run]
 
     def bind(self, run: str, inputs: Any) -> None:
@@ -393,13 +393,13 @@ def _usage(data: Any) -> Usage | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is no count")
+        raise TypeError(f"{value!r} is not a count")
     return value
 
 

@@ -96,7 +96,7 @@ def read_usd(text: Any) -> Decimal:
     except InvalidOperation:
         usd = None
     if usd is None or not usd.is_finite() or usd < 0:
-        raise ValueError(f"{text!r} is no amount of money")
+        raise ValueError(f"{text!r} is not an amount of money")
     return usd
 
 

@@ -88,8 +88,8 @@ def verify(
     return [
         Verification(
             claim=claim,
-            as_stated=_said(stated),
-            mirrored=_said(mirrored),
+            as_stated=_as_said(stated),
+            mirrored=_as_said(mirrored),
             reasons=(_reason(stated), _reason(mirrored)),
             calls=(*stated.calls, *mirrored.calls),
         )
@@ -110,7 +110,7 @@ def _statements(claim: Claim) -> tuple[Call[StatementCheck], Call[StatementCheck
     return call("stated", claim.left, claim.right), call("mirrored", claim.right, claim.left)
 
 
-def _said(answer: Answer[StatementCheck]) -> Said:
+def _as_said(answer: Answer[StatementCheck]) -> Said:
     return answer.value.verdict if answer.value else "failed"
 
 

@@ -136,7 +136,7 @@ def _check_seeds(settings: BuildSettings) -> None:
         )
     if not re.fullmatch(LICENSE, settings.seed_license):
         raise UsageError(
-            "say with --seed-license under which license the seed images may be shared, by its "
+            "pass --seed-license, the license under which the seed images may be shared, by its "
             "SPDX id, e.g. CC-BY-4.0; the generator's own license must permit it",
             code="missing-option",
         )
@@ -313,7 +313,7 @@ def bank_digest(bank: Path) -> str:
     digest = hashlib.sha256()
     files = sorted(bank.rglob("*.yaml"), key=lambda path: path.relative_to(bank).as_posix())
     if not files:
-        raise BankError(f"{bank}: holds no bank file", code="empty-bank")
+        raise BankError(f"{bank}: contains no bank file", code="empty-bank")
     for path in files:
         digest.update(path.relative_to(bank).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())

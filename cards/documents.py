@@ -70,7 +70,7 @@ def _template(name: str) -> Template:
 def _values(manifest: Manifest) -> dict[str, str]:
     default = _default(manifest)
     return {
-        **_given(manifest),
+        **_user_image_texts(manifest),
         **_seeds(manifest),
         "title": _title(manifest),
         "version": manifest.version,
@@ -108,7 +108,7 @@ def _values(manifest: Manifest) -> dict[str, str]:
     }
 
 
-def _given(manifest: Manifest) -> dict[str, str]:
+def _user_image_texts(manifest: Manifest) -> dict[str, str]:
     """Texts of the documents about user-provided images, by placeholder; empty without any."""
     images = sum(c.pictures for c in manifest.configs if c.name == GIVEN)
     texts = yaml.safe_load(_template("given_images.yaml").substitute(given=f"{images:,}"))

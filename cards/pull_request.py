@@ -100,9 +100,9 @@ def _problems(path: str, text: str, benchmark: Benchmark) -> list[tuple[str, str
     try:
         entries = parse_eval_result_entries(written)
     except (LookupError, TypeError, AttributeError, ValueError):
-        return [("hub-refuses", f"{path}: holds no results in the Hub's form")]
+        return [("hub-refuses", f"{path}: has no results in the Hub's format")]
     if not entries or eval_result_entries_to_yaml(entries) != written:
-        return [("hub-refuses", f"{path}: has fields that the Hub's form doesn't")]
+        return [("hub-refuses", f"{path}: has fields that the Hub's format lacks")]
     for entry in entries:
         value, notes = entry.value, entry.notes or ""
         if (entry.dataset_id, entry.dataset_revision) != (name, benchmark.commit):
@@ -138,8 +138,8 @@ def open_pull_request(
         head = model.head()
         if head is None:
             raise HubError(
-                f"the model {model.name} does not exist, or your token can't see it: say with "
-                f"--model-id which model these results are of",
+                f"the model {model.name} does not exist, or your token can't see it: pass "
+                f"--model-id, the model that these results are of",
                 code="no-repository",
             )
         if _holds(model.tree(head.commit), files, Path(temporary)):

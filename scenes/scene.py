@@ -77,7 +77,7 @@ class Scene:
         text = image.info.get("scene")
         if not isinstance(text, str):
             raise DataError(
-                "the image holds no scene: only the renderer (`render:`) writes one",
+                "the image has no scene: only the renderer (`render:`) writes one",
                 code="no-scene",
             )
         return cls.from_json(text)

@@ -250,7 +250,7 @@ class Wire(Generic[C]):
         BackendError, and what `permit` raises.
         """
         try:
-            return self.endpoint.retry.run(lambda: self._asked(send, read), permit)
+            return self.endpoint.retry.run(lambda: self._send_once(send, read), permit)
         except UnreadableAnswerError as error:
             return unusable(str(error)), error.lost_attempts - 1
 
@@ -267,7 +267,7 @@ class Wire(Generic[C]):
                 f"the batch may not have arrived: {error}", code="server-unreachable"
             ) from None
 
-    def _asked(
+    def _send_once(
         self, send: Callable[[], Any], read: Callable[[dict[str, Any]], R]
     ) -> R | Completion:
         try:

@@ -87,9 +87,9 @@ class GameItem:
     drawing: bytes = b""
     """Drawing made from the caption."""
 
-    def asked(self) -> list[Asked]:
+    def questions(self) -> list[Asked]:
         """The ten questions, then the two of each edit."""
-        return _asked(self.comparison) if self.comparison else []
+        return _questions_of(self.comparison) if self.comparison else []
 
     def end(self, fate: Fate, why: str = "") -> None:
         """Ends the game for this item."""
@@ -257,7 +257,7 @@ def _telling(item: GameItem) -> tuple[str | ImagePart, ...]:
 def _paper(item: GameItem) -> str:
     """Caption, questions and edits for the reviewer: without the answers."""
     assert item.comparison is not None
-    questions = item.asked()
+    questions = item.questions()
     lines = [f"Caption: {item.caption}", "Questions about the image:"]
     lines += [f"{n}. {q.question}" for n, q in enumerate(questions[:10], 1)]
     number = 11
@@ -272,7 +272,9 @@ def _paper(item: GameItem) -> str:
 def _objections(item: GameItem, review: ItemReview) -> list[str]:
     objections = [] if review.caption_faithful else ["the caption is not faithful"]
     objections += [] if review.edits_possible else ["an edit is not possible"]
-    for number, (question, answer) in enumerate(zip(item.asked(), review.answers, strict=True), 1):
+    for number, (question, answer) in enumerate(
+        zip(item.questions(), review.answers, strict=True), 1
+    ):
         if answer != ("yes" if question.answer else "no"):
             objections.append(f"question {number}: {answer}")
     return objections
@@ -290,7 +292,7 @@ def _read_telling(text: str) -> Telling:
 
 def _read_comparison(text: str) -> ImageComparison:
     comparison = COMPARER.read(text)
-    questions = _asked(comparison)
+    questions = _questions_of(comparison)
     edits = [edit.prompt for edit in comparison.edits]
     faults = material_faults([q.question for q in questions], [q.answer for q in questions], edits)
     if messages := [f"{field}: {fault}" for field, fault in faults]:
@@ -298,7 +300,7 @@ def _read_comparison(text: str) -> ImageComparison:
     return comparison
 
 
-def _asked(c: ImageComparison) -> list[Asked]:
+def _questions_of(c: ImageComparison) -> list[Asked]:
     """The ten questions, then the two of each edit."""
     return [*c.similarities, *c.differences, *(q for e in c.edits for q in e.questions)]
 

@@ -211,7 +211,7 @@ class ConstrainedLoop:
             index = self._index
             if entry.status == "revised":
                 index = PairIndex(p for p in self._pairs.values() if p.id != entry.entry)
-            if (fault := index.fault(_known(entry, ""))) is not None:
+            if (fault := index.fault(_as_known_pair(entry, ""))) is not None:
                 return "duplicate", fault
         return "", ""
 
@@ -230,7 +230,7 @@ class ConstrainedLoop:
         entry_id = self._id_of(entry)
         self._taken.add(entry_id)
         written = Written(entry.domain, _stored(entry, entry_id, now, self.caller))
-        self._remember(_known(entry, entry_id), written, now)
+        self._remember(_as_known_pair(entry, entry_id), written, now)
 
     def _change(self, entry: Entry, now: Round) -> None:
         """Revises or retires an entry: one of the base gets an erratum, one of this run doesn't."""
@@ -241,7 +241,7 @@ class ConstrainedLoop:
             stored.pop("status", None)
             stored.pop("erratum", None)
         if entry.status == "revised":
-            self._remember(_known(entry, old.id), Written(entry.domain, stored), now)
+            self._remember(_as_known_pair(entry, old.id), Written(entry.domain, stored), now)
         elif old.id in self._base:
             now.accepted.append(Written(entry.domain, stored))
             self._result.entries[old.id] = now.accepted[-1]
@@ -289,7 +289,7 @@ def _name(item: Proposal | Entry) -> str:
     return " | ".join(one_line(getattr(item, name), 80) for name in ("left", "right", "context"))
 
 
-def _known(entry: Entry, entry_id: str) -> KnownPair:
+def _as_known_pair(entry: Entry, entry_id: str) -> KnownPair:
     return KnownPair(
         id=entry_id,
         domain=entry.domain,

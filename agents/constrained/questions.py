@@ -36,7 +36,7 @@ def scout_text(
         f"Pairs still wanted:\n{describe(wanted)}",
     ]
     if pairs:
-        sections.append("Pairs that are there:\n" + _data(_shown(pairs, wanted)))
+        sections.append("Pairs that are there:\n" + _data(_pair_lines(pairs, wanted)))
     # What hygiene stopped is not quoted: it may be written to be read by a model.
     if last and (lines := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
         sections.append("Rejected last round:\n" + _data(lines[:SHOWN_REJECTIONS]))
@@ -90,7 +90,7 @@ def curator_text(now: Round, written: Mapping[str, Written]) -> str:
     )
 
 
-def _shown(pairs: Iterable[KnownPair], wanted: Gaps) -> list[str]:
+def _pair_lines(pairs: Iterable[KnownPair], wanted: Gaps) -> list[str]:
     order = sorted(pairs, key=lambda p: (-wanted.get(p.domain, 0), p.id))
     return [f"{p.domain}: {p.left} | {p.right} | {p.context}" for p in order[:SHOWN_PAIRS]]
 

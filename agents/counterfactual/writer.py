@@ -179,7 +179,9 @@ class CounterfactualWriter:
     def _ask(self, work: list[_Work], progress: Progress) -> None:
         with_drafts = [w for w in work if w.drafts]
         calls = [
-            _call(f"law/{w.law.id}/questioner", QUESTIONER, _sheet(w), _asked(len(w.drafts)))
+            _call(
+                f"law/{w.law.id}/questioner", QUESTIONER, _sheet(w), _questions_check(len(w.drafts))
+            )
             for w in with_drafts
         ]
         answers = self._author.call_many(calls, "questions", progress)
@@ -283,7 +285,7 @@ def _complete(count: int) -> Callable[[Review], None]:
     return check
 
 
-def _asked(count: int) -> Callable[[Questions], None]:
+def _questions_check(count: int) -> Callable[[Questions], None]:
     def check(questions: Questions) -> None:
         _numbers([q.scene for q in questions.scenes], count)
         for scene in questions.scenes:

@@ -52,7 +52,7 @@ def read_images(
             continue
         images.append(GivenImage(name, encode_png(upright)))
     if not images and not refused:
-        raise UsageError(f"{source}: holds no images", code="nothing-to-do")
+        raise UsageError(f"{source}: contains no images", code="nothing-to-do")
     return images, refused
 
 
