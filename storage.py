@@ -186,7 +186,7 @@ def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                record = json.loads(line)
+                record = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):

@@ -117,6 +117,14 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str, fact: str, in_memory
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
+def test_rejects_a_line_with_bytes_of_a_surrogate(tmp_path: Path, in_memory: bool) -> None:
+    # `json.loads` accepts them in bytes, though they are not UTF-8.
+    (tmp_path / "images.jsonl").write_bytes(b'{"case":"a","value":1,"\xed\xa0\x80":0}\n')
+    with raises("damaged-log", "images.jsonl:1:", error=RecordError):
+        list(numbers(tmp_path, in_memory=in_memory))
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
 def test_a_payload_of_another_type_is_named_where_it_is_read(
     tmp_path: Path, in_memory: bool
 ) -> None:
