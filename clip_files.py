@@ -80,7 +80,7 @@ def read_clip(data: bytes) -> Clip:
     """The clip, after each of its frames was decoded once.
 
     Raises ClipError for a file that is no clip, holds no frame, breaks off, or is too large;
-    UsageError where PyAV is needed and not installed.
+    UsageError if PyAV is needed and not installed.
     """
     count = 0
     for _ in clip_frames(data):
@@ -133,7 +133,7 @@ def encode_mp4(frames: Sequence[Image.Image], fps: float) -> Clip:
     """H.264 in MP4, as every browser plays it; the same bytes for the same pixels under one PyAV.
 
     fps: frames a second. Sides become even by repeating the last row or column, as the format
-    asks. Raises UsageError where PyAV is not installed.
+    asks. Raises UsageError if PyAV is not installed.
     """
     av = _pyav()
     buffer = BytesIO()
@@ -157,7 +157,7 @@ def encode_mp4(frames: Sequence[Image.Image], fps: float) -> Clip:
 def encode_webp(frames: Sequence[Image.Image], fps: float) -> Clip:
     """Lossless animated WebP, for which Pillow is enough; the same bytes for the same pixels.
 
-    fps: frames a second; their times are whole milliseconds. Raises ClipError where all frames are
+    fps: frames a second; their times are whole milliseconds. Raises ClipError if all frames are
     alike, which the format makes one.
     """
     buffer = BytesIO()
@@ -217,7 +217,7 @@ def _film_frames(data: bytes, ending: str) -> Iterator[Image.Image]:
 
 @contextmanager
 def _film(data: bytes, ending: str) -> Iterator[Any]:
-    """The video stream of a file. Raises ClipError where it has none, or one with too large frames,
+    """The video stream of a file. Raises ClipError if it has none, or one with too large frames,
     and what PyAV raises for its bytes."""
     av = _pyav()
     with av.open(BytesIO(data), format=DEMUXERS[ending]) as container:

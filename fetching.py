@@ -158,7 +158,7 @@ class Downloader:
             self._failures[host] = count, time.monotonic() + pause if over >= 0 else 0.0
 
     def check_start(self, start: bytes) -> None:
-        """Raises FetchError where the first bytes are not those of a wanted file."""
+        """Raises FetchError if the first bytes are not those of a wanted file."""
 
     def _attempt(self, url: str) -> bytes:
         """The body, or FetchError: a bug met in one address must not end a run of millions."""

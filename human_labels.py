@@ -164,7 +164,7 @@ def labels_of_images(
 def single_labels(labels: Iterable[Label]) -> dict[tuple[str, str], str]:
     """(case, question) -> label, of one image each.
 
-    Raises RowError where two labels of one question differ, and for labels of two images.
+    Raises RowError if two labels of one question differ, and for labels of two images.
     """
     labels_by_key: dict[tuple[str, str], str] = {}
     for label in of_one_run(labels):
@@ -197,7 +197,7 @@ def of_one_run(labels: Iterable[Label]) -> list[Label]:
 
 
 def check_placed(labels: Iterable[Label]) -> None:
-    """Raises RowError where some labels of a question name their image and others don't: nobody
+    """Raises RowError if some labels of a question name their image and others don't: nobody
     knows whether they are about the same one."""
     named: dict[tuple[str, str], bool] = {}
     for label in labels:
@@ -210,7 +210,7 @@ def check_placed(labels: Iterable[Label]) -> None:
 
 
 def consensus(labels: Iterable[Label]) -> dict[LabeledImage, str | None]:
-    """The label that most annotators give to an image; None where they are split evenly."""
+    """The label that most annotators give to an image; None if they are split evenly."""
     votes: dict[LabeledImage, Counter[str]] = {}
     for label in labels:
         votes.setdefault(label.about, Counter())[label.label] += 1

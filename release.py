@@ -114,7 +114,7 @@ def published_file(root: Path, config: str, name: str) -> dict[str, Any]:
 
 
 def refuse_pipes(root: Path) -> None:
-    """Raises ReleaseError where a folder holds what is no file: a pipe would be waited for."""
+    """Raises ReleaseError if a folder holds what is no file: a pipe would be waited for."""
     for path in sorted(root.rglob("*")):
         if not path.is_dir() and not path.is_file():
             raise ReleaseError(f"{path}: not a regular file; remove it", code="not-a-file")
@@ -123,7 +123,7 @@ def refuse_pipes(root: Path) -> None:
 def foreign_files(root: Path) -> list[str]:
     """Files of a folder that its `checksums.json` does not list, sorted; links are files.
 
-    Raises ReleaseError where that file is not the folder's own: who replaces a folder must know
+    Raises ReleaseError if that file is not the folder's own: who replaces a folder must know
     that everything in it was written by this package.
     """
     listed = read_checksums(root)["files"]

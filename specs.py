@@ -268,7 +268,7 @@ def load_factory(spec: Spec) -> object:
     """Calls a factory in the user's own code, for ``python:MODULE:FACTORY?option=value``.
 
     The factory is called with the options as keyword arguments, all of them text. Modules in the
-    current folder are found, as with ``python -m``. Raises UsageError where the module, the factory
+    current folder are found, as with ``python -m``. Raises UsageError if the module, the factory
     or an option is missing or unknown, and where importing or calling it raises an error.
     """
     module, _, name = spec.argument.partition(":")

@@ -47,7 +47,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     What was there is deleted only when the new folder stands in its place, and comes back whatever
     ends the exchange: at once, or at the next start after a kill. A link stays: what it leads to is
-    replaced. Raises InUseError where another process writes `path`.
+    replaced. Raises InUseError if another process writes `path`.
     """
     path = path.resolve()
     partial, previous = (path.with_name(f".{path.name}.{role}") for role in ("partial", "previous"))
@@ -143,7 +143,7 @@ class RecordLog:
 
 
 def append_bytes(file: int, data: bytes) -> None:
-    """Appends all of it to an open file, or nothing where the disk fails: half a line in the middle
+    """Appends all of it to an open file, or nothing if the disk fails: half a line in the middle
     of a log would damage it, and a buffer would bring it back later."""
     end, written = os.fstat(file).st_size, 0
     try:
@@ -168,7 +168,7 @@ def _whole_lines(file: BinaryIO) -> int:
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole record of a log, oldest first; nothing where there is no file yet.
+    """Every whole record of a log, oldest first; nothing if there is no file yet.
 
     Raises RecordError for a whole line that is no JSON object.
     """

@@ -181,7 +181,7 @@ class Spending:
     errors: int = 0
     """Calls that the server rejected or could not answer."""
     usd: Decimal = Decimal(0)
-    """Price of the calls made now, lost attempts at their worst case; 0 where none is known."""
+    """Price of the calls made now, lost attempts at their worst case; 0 if none is known."""
 
     def __add__(self, addend: Spending) -> Spending:
         sums = {f.name: getattr(self, f.name) + getattr(addend, f.name) for f in fields(self)}
@@ -199,7 +199,7 @@ class Hold:
     intent: int
     """Its intent in the spending log."""
     usd: Decimal
-    """The most that the attempt can cost, US dollars; 0 where no price is known."""
+    """The most that the attempt can cost, US dollars; 0 if no price is known."""
 
 
 class Budget:
@@ -290,7 +290,7 @@ class Budget:
         """Sets the worst case of a call's next attempt aside, until `settle`, `release` or `lose`.
 
         source: the ledger's name; call: the call's id in it. Raises UnpricedError under a cap where
-        the price is unknown, BudgetError where the worst case doesn't fit.
+        the price is unknown, BudgetError if the worst case doesn't fit.
         """
         worst = self.worst_case(identity, request)
         return self.hold(worst, f"call of {request.role}", source, call=call)
@@ -367,7 +367,7 @@ class Budget:
         return Charge(max(prices)) if len(prices) == 2 else Charge(None, dict(identity), cached)
 
     def _check(self, usd: Decimal, purpose: str) -> None:
-        """In a turn: raises BudgetError where an amount doesn't fit."""
+        """In a turn: raises BudgetError if an amount doesn't fit."""
         if self.max_usd is None or self.log.total + usd <= self.max_usd:
             return
         under_way = sum(self._under_way.values(), Decimal(0))

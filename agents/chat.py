@@ -168,7 +168,7 @@ class ChatBackend(Protocol):
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """One answer, from any thread.
 
-        Raises BackendError where the server can't be used, and what `permit` raises.
+        Raises BackendError if the server can't be used, and what `permit` raises.
         """
         ...
 

@@ -58,7 +58,7 @@ class CallRecord:
     completion: Completion
     """The response."""
     usd: str | None
-    """Its price in US dollars as a decimal; None where none is known. Attempts that were lost
+    """Its price in US dollars as a decimal; None if none is known. Attempts that were lost
     before it are in the spending log."""
 
     @property
@@ -184,7 +184,7 @@ class Ledger:
         return record
 
     def record(self, call_id: str) -> CallRecord:
-        """A call that is recorded in this file. Raises LedgerError where its line is damaged."""
+        """A call that is recorded in this file. Raises LedgerError if its line is damaged."""
         place = self._places[call_id]
         try:
             return _record(self._line(*place))

@@ -62,7 +62,7 @@ class RetryPolicy:
     def run(self, attempt: Callable[[], T], permit: Permit = always) -> tuple[T, int]:
         """The attempt's result, and the number of earlier attempts that may have been billed.
 
-        Raises UnreadableAnswerError where answers can't be read, else BackendError after the last
+        Raises UnreadableAnswerError if answers can't be read, else BackendError after the last
         attempt; and what `permit` raises.
         """
         lost = unreadable = 0

@@ -58,7 +58,7 @@ class Session:
         return self._caller(self.settings.reviewer or self.settings.backend, role)
 
     def further(self, spec: str) -> Caller:
-        """The caller of one more model, where nothing is replayed."""
+        """The caller of one more model, unless calls are replayed."""
         return self._caller(spec, None)
 
     def recorded(self, identity: Mapping[str, str]) -> Caller:

@@ -58,7 +58,7 @@ class Charge:
     """Cost in US dollars, or the usage to price later."""
 
     usd: Decimal | None
-    """None where no price is known."""
+    """None if no price is known."""
     identity: Mapping[str, str] = field(default_factory=dict)
     """Without a price: what answers."""
     usage: Usage | None = None
@@ -111,7 +111,7 @@ class Intent:
     call: str
     """Id of its call or image."""
     worst: Decimal
-    """The most that it can cost, US dollars; 0 where no price is known."""
+    """The most that it can cost, US dollars; 0 if no price is known."""
 
 
 Value = Callable[[Charge], Decimal]
@@ -164,8 +164,8 @@ class SpendingLog:
     def turn(self) -> Iterator[None]:
         """This thread's turn to write: all that others wrote is read, and nobody else writes.
 
-        Raises DataError for a damaged file, InUseError where another process keeps all others out,
-        SpendingError where the disk fails.
+        Raises DataError for a damaged file, InUseError if another process keeps all others out,
+        SpendingError if the disk fails.
         """
         with self._threads:
             try:

@@ -138,7 +138,7 @@ class Build:
     seed_images: dict[str, str]
     """Identity of the generator that drew the seed images; empty if there are none."""
     seed_check: SeedCheck | None
-    """How a judge chose them, over all rows of the build; None where nobody judged."""
+    """How a judge chose them, over all rows of the build; None without a judge."""
     bank_sha256: str
     """Digest over the names and bytes of all bank files."""
     reviews: tuple[ReviewRound, ...]

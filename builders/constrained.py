@@ -28,9 +28,9 @@ class Standard(Struct):
     fixes: str
     """Layout that it fixes, one sentence."""
     at: str = ""
-    """Section, page, article or entry that fixes it; empty where the whole does."""
+    """Section, page, article or entry that fixes it; empty if the whole does."""
     url: str = ""
-    """Where it is read, a DOI where there is one; empty where nothing stable is known."""
+    """Address to read it at, a DOI if it has one; empty if no stable one is known."""
 
     @property
     def citation(self) -> str:
@@ -53,7 +53,7 @@ class ConstrainedPair(Struct):
     frame: Frame
     """Viewpoint from which left and right hold (`frames`)."""
     fact: str
-    """Fact table that holds both things (`facts`); empty where the layout is only stated."""
+    """Fact table that holds both things (`facts`); empty if the layout is only stated."""
     family: str
     """Slug of the layout fact that the pair rests on; a model that knows one pair of a family is
     likely to know the others."""
@@ -75,7 +75,7 @@ class ConstrainedPair(Struct):
     status: Literal["new", "revised", "retired"] = "new"
     """Since the last release."""
     unordered_prompt: str = ""
-    """Asks for the same scene and names neither thing; empty where that would not ask for both."""
+    """Asks for the same scene and names neither thing; empty if that would not ask for both."""
     undrawn: Literal["", "figures", "font"] = ""
     """Why code draws no gold image of it: it needs posed people or animals that plain shapes would
     not show truly, or letters that the font lacks. Empty where it is drawn, or nobody has tried."""

@@ -50,7 +50,7 @@ class PartLook(Struct):
     size: Point = (0.25, 0.25)
     """Width and height of its box, shares of the stage."""
     at: Point | None = None
-    """Center of its box where the fact's axis runs to the right; None where the fact places it."""
+    """Center of its box where the fact's axis runs to the right; None if the fact places it."""
     y: float | None = None
     """Height of its center on the stage, from the top, where the fact does not tell."""
     label: str = ""

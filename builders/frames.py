@@ -28,7 +28,7 @@ class View:
     meaning: str
     """Viewpoint, and where the axis then runs; one sentence."""
     phrases: tuple[str, ...]
-    """Words of a prompt that say this frame; empty where a prompt need not say it."""
+    """Words of a prompt that say this frame; empty if a prompt need not say it."""
 
 
 FRAMES: dict[Frame, View] = {

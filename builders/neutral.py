@@ -16,7 +16,7 @@ from .suite import Fault
 from .taxonomy import GENDERS, EntityKind, Taxonomy
 
 Mentioned = tuple[str, str]
-"""An entity's name and what it does; empty where it does nothing."""
+"""An entity's name and what it does; empty if it does nothing."""
 
 COLLECTIVE: dict[frozenset[EntityKind], str] = {
     frozenset(["human"]): "people",

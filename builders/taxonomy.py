@@ -36,7 +36,7 @@ class Occupation(Struct):
 
 
 class Grounding(Struct):
-    """Ids of the concept in other data sets; None where it has none."""
+    """Ids of the concept in other data sets; None if it has none."""
 
     coco: int | None
     """COCO category id, 1-90."""

@@ -97,7 +97,7 @@ def _entry(key: str, **fields: str) -> str:
 
 
 def cff_references(manifest: Manifest) -> str:
-    """The papers as `references` of CITATION.cff; empty where no config comes from one."""
+    """The papers as `references` of CITATION.cff; empty if no config comes from one."""
     papers = [
         {
             "type": "article",

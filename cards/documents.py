@@ -176,7 +176,7 @@ def _read_by(manifest: Manifest) -> str:
 
 
 def _links(manifest: Manifest) -> str:
-    """The package's pages as a sentence; empty where its metadata names none."""
+    """The package's pages as a sentence; empty if its metadata names none."""
     if not manifest.links:
         return ""
     return " Its pages: " + ", ".join(f"[{n}]({url})" for n, url in manifest.links.items()) + "."

@@ -63,9 +63,9 @@ class ConfigManifest(Struct):
     breakdown: dict[str, dict[str, int]]
     """Row counts by value, for the columns worth counting by."""
     composition: Composition | None
-    """How the datasheet tabulates the rows; None where the card's table is enough."""
+    """How the datasheet tabulates the rows; None if the card's table is enough."""
     tabulated: dict[str, dict[str, int]]
-    """That table, line by line; empty where there is none."""
+    """That table, line by line; empty without one."""
     reviewed: dict[str, int]
     """Row counts by what checked them."""
     example: dict[str, str]
@@ -101,9 +101,9 @@ class Manifest(Struct):
     seed: int | None
     """Seed of the sampled suites; None if it would let readers rebuild held-out rows."""
     seed_images: dict[str, str]
-    """Identity of the generator of the seed images; empty where there are none."""
+    """Identity of the generator of the seed images; empty without any."""
     seed_check: SeedCheck | None = None
-    """How a judge chose them, over all rows of the build; None where nobody judged."""
+    """How a judge chose them, over all rows of the build; None without a judge."""
     bank_sha256: str
     """Digest of the bank that the rows were made from."""
     made_with: dict[str, str]
@@ -117,7 +117,7 @@ class Manifest(Struct):
     errata: list[Erratum]
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None
-    """The hold-out; None where nothing is held out."""
+    """The hold-out; None without held-out rows."""
     links: dict[str, str] = Field(default_factory=dict)
     """Pages of the package (source, documentation), by name, as its metadata has them."""
     baselines: list[Baseline] = Field(default_factory=list)

@@ -44,7 +44,7 @@ class Benchmark:
 
     @classmethod
     def find(cls, repository: Repository, revision: str) -> Benchmark:
-        """The benchmark at a tag or commit. Raises HubError where it is none."""
+        """The benchmark at a tag or commit. Raises HubError if the dataset is not one."""
         commit = repository.commit_of(revision)
         with TemporaryDirectory() as temporary:
             folder = Path(temporary) / "eval"
@@ -126,7 +126,7 @@ def open_pull_request(
 ) -> PullRequest:
     """Opens a pull request with the files, unless main or an open one of ours has them.
 
-    Raises HubError where a file is wrong, the model isn't there, or the Hub refuses. A request
+    Raises HubError if a file is wrong, the model isn't there, or the Hub refuses. A request
     whose answer was lost is looked for before another is made.
     """
     check_results(files, benchmark)

@@ -75,7 +75,7 @@ def _create(plan: Plan) -> str:
 
 
 def _check_secrecy(plan: Plan) -> None:
-    """Raises HubError where a repository that must be private is public by now."""
+    """Raises HubError if a repository that must be private is public by now."""
     if not plan.secret:
         return
     head = plan.repository.head()

@@ -179,7 +179,7 @@ def _config_problems(
 
 
 def not_comparable(manifest: Manifest, origin: Origin) -> str:
-    """Why rows can't be compared with a bank; empty where they can."""
+    """Why rows can't be compared with a bank; empty if they can."""
     bank = f"bank {manifest.bank_sha256[:12]}"
     if origin.sha256 != manifest.bank_sha256:
         return f"rows not compared with the {bank} that they are of; give it with --bank"

@@ -259,7 +259,7 @@ def report(
 
 
 def _benchmark(forms: Sequence[str], dataset: str, endpoint: str | None) -> Benchmark:
-    """The dataset that results are of. Raises UsageError where none is named."""
+    """The dataset that results are of. Raises UsageError if none is named."""
     from ..cards.pull_request import Benchmark
     from ..cards.remote import Repository
     from ..eval.report.exports import check_forms

@@ -51,7 +51,7 @@ class Scene:
         return tuple(figure.entity for figure in sorted(self.figures, key=lambda f: f.x))
 
     def pose_of(self, entity: str) -> str:
-        """Pose of the first figure of the entity, empty for none; KeyError where it is absent."""
+        """Pose of the first figure of the entity, empty for none; KeyError if it is absent."""
         for figure in self.figures:
             if figure.entity == entity:
                 return figure.pose
@@ -73,7 +73,7 @@ class Scene:
 
     @classmethod
     def of(cls, image: Image) -> Scene:
-        """The scene in a rendered image's metadata. Raises DataError where there is none."""
+        """The scene in a rendered image's metadata. Raises DataError if it has none."""
         text = image.info.get("scene")
         if not isinstance(text, str):
             raise DataError(

@@ -225,7 +225,7 @@ class Wire(Generic[C]):
             )
 
     def _status(self, send: Callable[[], Any]) -> tuple[int, str]:
-        """Status and text of the answer. Raises BackendError where there is none."""
+        """Status and text of the answer. Raises BackendError without an answer."""
         try:
             send()
         except self.sdk.APIConnectionError as error:

@@ -47,7 +47,7 @@ class BankContract:
     faults: Callable[[str, Mapping[str, Any]], list[str]]
     """Returns the faults of an entry of a domain; empty if it may enter the bank."""
     draw: Callable[[Proposal], bytes | None]
-    """The PNG of a proposal in the layout of its fact, whatever it calls left; None where the bank
+    """The PNG of a proposal in the layout of its fact, whatever it calls left; None if the bank
     can't draw it."""
 
 
