@@ -131,14 +131,17 @@ def scatter_plot(
         return figure
 
 
-def risk_plot(curves: Sequence[Curve]) -> Figure:
-    """Returns the share of wrong answers among those kept, as fewer are kept."""
+def risk_plot(curves: Sequence[Curve], legend: bool = False) -> Figure:
+    """Returns the share of wrong answers among those kept, as fewer are kept.
+
+    legend: whether the figure names its curves; on a report's page, a list beside it does.
+    """
     with _figure(3.6) as (figure, (axes,)):
         for c in curves:
             color = COLORS[c.series % SERIES]
             if not len(c.curve.risk):
                 continue
-            axes.plot(c.curve.coverage, c.curve.risk, color=color)
+            axes.plot(c.curve.coverage, c.curve.risk, color=color, label=c.name)
             x, y = float(c.curve.coverage[-1]), float(c.curve.risk[-1])
             hint = f"{c.name}: {y:.1%} of all wrong, n = {c.n:,}"
             _mark(axes, x, y, color, MARKERS[c.series % len(MARKERS)], hint)
@@ -146,6 +149,10 @@ def risk_plot(curves: Sequence[Curve]) -> Figure:
         axes.set_ylim(bottom=0)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        if legend:
+            axes.set_xlabel("coverage")
+            axes.set_ylabel("risk")
+            figure.legend(loc="outside lower left")
         return figure
 
 

@@ -135,8 +135,8 @@ def detections_table(name: str, inputs: TableSources) -> StudyTable:
     checked = _checked(inputs, judges)
     labels, unmatched = _labels(inputs.labels, checked)
     if unmatched:
-        count = f"{len(unmatched):,} labeled samples"
-        note = f"{count} are in none of the files and left out, the first {unmatched[0]}."
+        count = f"{len(unmatched):,}, the first {unmatched[0]}"
+        note = f"Labels of samples that are in none of the files are left out: {count}."
         layout = layout.model_copy(update={"notes": (*layout.notes, note)})
     return build_table(_cells(study, layout, checked, labels), layout)
 

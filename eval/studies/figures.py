@@ -59,7 +59,7 @@ def risk(cells_by_judge: ByJudge, title: str) -> str:
                 curve_name = f"{judge}, {name}, {rule.replace('_', ' ')}"
                 drawn = RiskCoverage(*columns)
                 curves.append(Curve(curve_name, len(curves), drawn, len(group_labels)))
-    return as_file(risk_plot(curves), title) if curves else ""
+    return as_file(risk_plot(curves, legend=True), title) if curves else ""
 
 
 FIGURES: dict[str, Callable[[ByJudge, str], str]] = {
