@@ -57,7 +57,7 @@ class PromptCase:
     row: str
     """Id of the row."""
     variant: str
-    """Which of the row's prompts."""
+    """Name of the row's prompt."""
     source: Image | None = field(default=None, repr=False, compare=False)
     """Image to edit; None for text-to-image."""
 
@@ -70,7 +70,7 @@ def prompts(
     limit: int | None = None,
     seeds: int = 1,
 ) -> list[PromptCase]:
-    """Every image that a suite asks for, in the order of the config, to be made anywhere.
+    """Lists every image that a suite asks for, in the order of the config, to be made anywhere.
 
     Rows whose seed image is missing from the release are left out.
 
@@ -80,7 +80,7 @@ def prompts(
     """
     _check_sample(limit, seeds)
     opened = open_suite(suite)
-    found = read_rows(data, suite, revision)
+    sampled = read_rows(data, suite, revision)
     return [
         PromptCase(
             case.id,
@@ -91,7 +91,7 @@ def prompts(
             variant=case.variant,
             source=source_image(row),
         )
-        for row in sample_rows(found.rows, limit, opened.together)
+        for row in sample_rows(sampled.rows, limit, opened.together)
         if not row.lacks_source
         for case in opened.cases(row, seeds)
     ]
@@ -103,8 +103,8 @@ def write_prompts(out: Path, suite: str, **choice: Any) -> str:
     Takes the arguments of `prompts`. A source is `sources/SHA256.png`, relative to the file.
     """
     rows = []
-    found = prompts(suite, **choice)
-    for case in found:
+    prompt_cases = prompts(suite, **choice)
+    for case in prompt_cases:
         row = {name: value for name, value in vars(case).items() if name != "source"}
         if case.source is not None:
             data = encode_png(case.source)
@@ -118,7 +118,7 @@ def write_prompts(out: Path, suite: str, **choice: Any) -> str:
 
 
 class Evaluated:
-    """What an evaluation found: a table in a terminal and in a notebook.
+    """Result of an evaluation; shows as a table in a terminal and in a notebook.
 
     With several judges, `scores`, `outcomes` and `card` are of the first; `judge` chooses another.
     """
@@ -130,35 +130,35 @@ class Evaluated:
         spending: Spending,
         keep: object = None,
     ) -> None:
-        """settings: how it was scored. keep: lives as long as this, e.g. the folder."""
+        """settings: settings of its scores. keep: object to keep alive, e.g. a temporary folder."""
         self._judged = list(judged)
         self._settings = settings
         self.spending = spending
-        """What paid calls came to."""
+        """Total cost of paid calls."""
         self._keep = keep
 
     @property
     def judges(self) -> list[str]:
-        """Who judged."""
+        """Names of the judges."""
         return [judged.result.judge for judged in self._judged]
 
     def judge(self, name: str) -> Evaluated:
         """The result of one judge, by name, kind or ``kind:model``.
 
-        Raises UsageError for a name of no judge or of several.
+        Raises UsageError for an unknown name, or one that fits several judges.
         """
         chosen = [judged for judged in self._judged if name in judged.log.names]
         if len(chosen) != 1:
-            what = "several judges are" if chosen else "no judge is"
+            problem = "several judges are" if chosen else "no judge is"
             raise UsageError(
-                f"{what} {name!r}: choose from {', '.join(self.judges)}", code="unknown-name"
+                f"{problem} {name!r}: choose from {', '.join(self.judges)}", code="unknown-name"
             )
         settings = replace(self._settings, judges=(chosen[0].log.root.name,))
         return Evaluated(chosen, settings, self.spending, self._keep)
 
     @property
     def folder(self) -> Path:
-        """The run's folder; it goes with this object where none was given."""
+        """The run's folder; a temporary folder is deleted with this object."""
         return Path(self._judged[0].result.folder)
 
     @property
@@ -168,7 +168,7 @@ class Evaluated:
 
     @property
     def card(self) -> JudgeCard:
-        """Who judged, and how it behaved."""
+        """Identity and behavior of the judge."""
         return self._judged[0].result.card
 
     @property
@@ -180,12 +180,12 @@ class Evaluated:
     def failures(self) -> dict[str, dict[str, int]]:
         """Counts by reason: images that were not made, and questions without a label, by judge."""
         images = Counter(o.image for o in self.outcomes if o.image != "made")
-        found = {"images": dict(sorted(images.items()))}
-        return found | {j.result.judge: dict(j.result.card.failures) for j in self._judged}
+        by_reason = {"images": dict(sorted(images.items()))}
+        return by_reason | {j.result.judge: dict(j.result.card.failures) for j in self._judged}
 
     @property
     def notes(self) -> list[str]:
-        """What qualifies the scores, e.g. code without a version or repeated images."""
+        """Reservations about the scores, e.g. code without a version or repeated images."""
         return list(dict.fromkeys(note for j in self._judged for note in j.result.notes))
 
     def to_pandas(self) -> pd.DataFrame:
@@ -205,8 +205,8 @@ class Evaluated:
 
     def _repr_html_(self) -> str:
         columns = ["score", "value", "low", "high", "n", "excluded", "judge"]
-        whole = self.to_pandas()
-        table: str = whole[whole.group == ALL][columns].to_html(index=False, na_rep="undefined")
+        scores = self.to_pandas()
+        table: str = scores[scores.group == ALL][columns].to_html(index=False, na_rep="undefined")
         return table
 
 
@@ -243,42 +243,42 @@ def evaluate(
 
     out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
     with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames
-    of a clip are judged, e.g. ``rate=2``. gold: folder of `judge-check`, ``out/gold`` where None:
+    of a clip are judged, e.g. ``rate=2``. gold: folder of `judge-check`, None for ``out/gold``:
     judges are checked there on gold images before they judge, unless `unchecked`. labels: file of
-    people's labels. max_usd: cap on everything that is paid for.
+    human labels. max_usd: cap on all costs.
 
-    Raises CounterpriorError for whatever the caller can mend: UsageError for a bad argument,
-    RunFailed where not one image could be made, JudgeFailed where every call of a judge failed.
+    Raises CounterpriorError for problems that the caller can mend: UsageError for a bad argument,
+    RunFailed if not one image could be made, JudgeFailed if every call of a judge failed.
     """
     _check_sample(limit, seeds)
     versions = _versions(identity)
     judges = _opened(judge, versions["judge"])
     keep = _Temporary() if out is None else None
     root = keep.root if keep else Path(out or ".")
-    asked = JudgeSettings(
+    judge_settings = JudgeSettings(
         (probes,) if isinstance(probes, str) else tuple(probes), persona, revision, frames
     )
-    check = CheckFirst(Path(gold or root / FOLDER), judges, asked, progress)
+    check = CheckFirst(Path(gold or root / FOLDER), judges, judge_settings, progress)
     done = evaluate_run(
         RunSettings(suite, data, out=root, revision=revision, seeds=seeds, limit=limit),
         as_generator(generator, versions["generator"]),
         judges=judges,
-        settings=asked,
+        settings=judge_settings,
         cost=Cost(concurrency, max_usd, Path(prices) if prices else None),
         progress=progress,
         before=None if unchecked else check,
     )
     done.run.check_made()
-    names = tuple(log.root.name for log, _ in done.judged)
-    settings = ScoreSettings(labels=Path(labels) if labels else None, judges=names)
+    judge_names = tuple(log.root.name for log, _ in done.judged)
+    settings = ScoreSettings(labels=Path(labels) if labels else None, judges=judge_names)
     return Evaluated(score_run(root, settings), settings, done.spending, keep)
 
 
 class _Temporary:
-    """A folder that goes with the last result that holds this object."""
+    """A temporary folder that is deleted with the last result that holds this object."""
 
     def __init__(self) -> None:
-        # Not TemporaryDirectory: it warns where nobody closes it, and nobody closes a result.
+        # Not TemporaryDirectory: it warns unless it is closed, and nobody closes a result.
         self.root = Path(tempfile.mkdtemp(prefix="counterprior-"))
         weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
 
@@ -295,32 +295,34 @@ def _check_sample(limit: int | None, seeds: int) -> None:
 
 
 def _versions(identity: str | Mapping[str, str]) -> Mapping[str, str]:
-    known = ("generator", "judge")
+    kinds = ("generator", "judge")
     if isinstance(identity, str):
-        return dict.fromkeys(known, identity)
-    if unknown := sorted(set(identity) - set(known)):
+        return dict.fromkeys(kinds, identity)
+    if unknown := sorted(set(identity) - set(kinds)):
         raise UsageError(
-            f"identity: unknown key {unknown[0]!r}: choose from {', '.join(known)}",
+            f"identity: unknown key {unknown[0]!r}: choose from {', '.join(kinds)}",
             code="unknown-name",
         )
-    return {name: identity.get(name, "") for name in known}
+    return {name: identity.get(name, "") for name in kinds}
 
 
 def _opened(judge: Any, version: str) -> list[str | Judge]:
-    """Judges of a call: values opened, specs as they are, because paid ones need the run's cap."""
-    given = list(judge) if isinstance(judge, (list, tuple)) else [judge]
-    if not given:
+    """Opens judges that are values; specs stay, because paid judges need the run's cap."""
+    judges = list(judge) if isinstance(judge, (list, tuple)) else [judge]
+    if not judges:
         raise UsageError("no judge: give at least one", code="missing-option")
-    opened = [one if isinstance(one, str) else as_judge(one, identity=version) for one in given]
-    seen: list[str | dict[str, str]] = []
-    for one in opened:
-        known = one if isinstance(one, str) else one.identity()
-        if known in seen:
-            what = known if isinstance(known, str) else describe(known)
+    opened = [
+        value if isinstance(value, str) else as_judge(value, identity=version) for value in judges
+    ]
+    identities: list[str | dict[str, str]] = []
+    for value in opened:
+        identity = value if isinstance(value, str) else value.identity()
+        if identity in identities:
+            name = identity if isinstance(identity, str) else describe(identity)
             raise UsageError(
-                f"two judges are {what}, so their verdicts would be mixed up; give functions "
+                f"two judges are {name}, so their verdicts would be mixed up; give functions "
                 f"other names, and objects another identity()",
                 code="duplicate-id",
             )
-        seen.append(known)
+        identities.append(identity)
     return opened

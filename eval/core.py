@@ -28,27 +28,26 @@ ORIGINAL = "original"
 CONTROLS = ("mirror", "swap")
 """Controls of a judge: the mirrored image, and the subjects named in the other order.
 
-A judge that looks gives the same answer about the world under both.
+A judge that looks at the image gives the same answer about the world under both.
 """
 MIRROR_SWAP = "mirror_swap"
 PROBES = (ORIGINAL, *CONTROLS, MIRROR_SWAP)
 """The full 2 x 2 of both controls: as is, mirrored, names exchanged, both."""
 
 FAILURES = ("unparsed", "refused", "error", "missing")
-"""What there can be instead of a label: an answer that is not an allowed one, a refusal, a judge,
-generator or file that failed, and an image or verdict that is not there. Never scored, never
-dropped, never merged."""
+"""Failures in place of a label: an answer outside the allowed ones; a refusal; an error of judge,
+generator or file; a missing image or verdict. Never scored, never dropped, never merged."""
 
 INVALID = "invalid"
 """Label of an image in which none of a question's statements holds: a judgment, not a failure."""
 
 ALL = "all"
 BOTH = " + "
-"""Between the two groups of one kind that a row is in, e.g. the categories of its entities."""
+"""Joins the two groups of one kind that a row is in, e.g. the categories of its entities."""
 
 
 def probes_of(controls: Iterable[str]) -> tuple[str, ...]:
-    """Every probe that some controls make; both controls make the full 2 x 2.
+    """Returns the probes of some controls; both controls make the full 2 x 2.
 
     Raises UsageError for an unknown control.
 
@@ -80,25 +79,25 @@ class Case:
     row: str
     """Id of the row."""
     variant: str
-    """Which of the row's prompts, e.g. `swapped`; the suite defines them."""
+    """Name of the row's prompt, e.g. `swapped`; the suite defines the names."""
     seed: int
     """Seed to generate with."""
     number: int
-    """Which of the row's seeds it is, from 0."""
+    """Number of the seed among the row's, from 0."""
     prompt: str
     """Text to draw, or edit instruction."""
     clusters: tuple[str, ...]
-    """What items share: the unordered pair first, then its two members where they recur."""
+    """Clusters of the item: the unordered pair first, then its two members if they recur."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Values to break scores down by, e.g. `pair_type`; two of one kind are joined by `BOTH`."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Question -> weight, where a score weighs its questions."""
+    """Question -> weight, if a score weighs its questions."""
     source: str = ""
     """Image to edit, relative to the run; its stem is its SHA-256. Empty for text-to-image."""
     fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """The row's own values by name, for generators that need more than a prompt; not recorded."""
+    """The row's values by name, for generators that need more than a prompt; not recorded."""
     key: Mapping[str, str] = field(default_factory=dict)
-    """Question -> its right label, where the row tells; no judge sees it."""
+    """Question -> its right label, if the row has it; no judge sees it."""
 
     @property
     def id(self) -> str:
@@ -107,33 +106,33 @@ class Case:
 
     @property
     def file(self) -> str:
-        """The file name that `folder:` looks for first."""
+        """File name that `folder:` tries first."""
         return f"{self.id}.png"
 
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """What a generator is asked for."""
+    """Input of a generator: prompt, seed and images to edit."""
 
     prompt: str
     """Text to draw, or edit instruction."""
     seed: int
-    """Non-negative; the same request gives the same pixels where the backend allows it."""
+    """Non-negative; the same request gives the same pixels if the backend allows it."""
     source: Image | None = None
     """RGB image to edit; None for text-to-image."""
     case: Case | None = None
     """The case, for generators that look an image up, or need more of the row than its prompt."""
     references: tuple[Image, ...] = ()
-    """Further RGB images that an edit refers to, where the generator takes several."""
+    """Further RGB images that an edit refers to, if the generator takes several."""
     fields: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """The row's own values by name, as the case has them, for methods."""
+    """The row's values by name, as in the case, for methods."""
     grade: Callable[[Image, Judge], float] | None = field(default=None, compare=False, repr=False)
-    """How right an image of this case is by a judge, in [0, 1], NaN where it can't be told. Every
-    verdict is recorded, and asked for once."""
+    """Grades an image of this case by a judge, in [0, 1], NaN if undecided. Every verdict is
+    recorded, and asked for once."""
 
 
 class GeneratorError(RunFailed):
-    """An image that could not be made."""
+    """An image could not be made."""
 
     def __init__(
         self,
@@ -145,11 +144,11 @@ class GeneratorError(RunFailed):
     ) -> None:
         super().__init__(message, code=code)
         self.status = status
-        """`refused` where the model declined: it is not asked again."""
+        """`refused` if the model declined: the request is not repeated."""
         self.lost_attempts = lost_attempts
         """Attempts before the last that may have been billed."""
         self.usd = ""
-        """What it cost nevertheless, US dollars; empty where nothing, or nobody knows."""
+        """Cost of the attempt, US dollars; empty if it was free or its price is unknown."""
 
 
 @runtime_checkable
@@ -157,31 +156,31 @@ class Generator(Protocol):
     """Makes or finds one image, or one clip, for one request."""
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:
-        """The image or clip, or the path of a file that holds it.
+        """Returns the image or clip, or the path of its file.
 
-        Raises GeneratorError or ValueError for a request it can't draw, and FileNotFoundError where
-        it looks images up and has none.
+        Raises GeneratorError or ValueError for a request that it can't draw, and FileNotFoundError
+        if it looks images up and has none.
         """
         ...
 
     def identity(self) -> dict[str, str]:
-        """What produces the images (kind, model, revision, settings); part of every record."""
+        """Kind, model, revision and settings; part of every record."""
         ...
 
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """A text that a case made in place of an image: a caption."""
+    """A text in place of an image: a caption."""
 
     content: str
-    """Empty where a captioner wrote nothing."""
+    """Text; empty if a captioner wrote nothing."""
     report: str = ""
     """Backend metadata as JSON, if any."""
 
 
 @runtime_checkable
 class CaseGenerator(Protocol):
-    """Makes what a case asks for: a generator an image, a round trip an image or a text."""
+    """Makes the image or text of a case: a generator an image, a round trip either."""
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path | GeneratedText:
         """As `Generator.generate`."""
@@ -193,12 +192,12 @@ class CaseGenerator(Protocol):
 
 
 Task = Literal["order", "arrangement", "actor", "binding", "gate", "mention", "yes_no"]
-"""What is asked, for judges that measure instead of reading the prompt.
+"""Kind of a question, for judges that measure instead of reading the prompt.
 
-order: which of two subjects is on the left; arrangement: the same where a fact decides;
+order: which of two subjects is on the left; arrangement: the same, decided by a fact;
 actor: which subject of an edited image acts; binding: who does which of two actions;
-gate: are two subjects there, apart and side by side; mention: which of two subjects a text names
-first; yes_no: any question answered so.
+gate: are two subjects present, apart and side by side; mention: which of two subjects a text names
+first; yes_no: any yes/no question.
 """
 
 
@@ -209,33 +208,33 @@ class Question:
     case: str
     """Id of the case."""
     name: str
-    """Which of the suite's questions, e.g. `order`."""
+    """Name in the suite, e.g. `order`."""
     probe: str
     """One of `PROBES`."""
     task: Task
-    """What is asked."""
+    """Kind of the question."""
     subjects: tuple[str, ...]
     """Names of the things asked about, in the order of the prompt; empty for a free yes/no."""
     labels: tuple[str, ...]
     """Meaning if it is the first subject, the second, or neither; for yes_no `yes` and `no`."""
     prompt: str
-    """Whole text for a language model, with the answers as they must be written."""
+    """Prompt of a language model, with the allowed answers."""
     answers: Mapping[str, str]
     """Answer as it must be written (`"1"`) -> one of `labels`."""
     images: tuple[Image, ...]
-    """RGB; the one to judge comes last. None where a text is judged."""
+    """RGB; the image to judge comes last. Empty if a text is judged."""
     prior: str = ""
-    """The label that somebody who only knows the prior would give; empty where none is."""
+    """Label that follows from the prior alone; empty without a prior."""
     digest: str = ""
-    """SHA-256 of the file whose pixels the image to judge has; empty where that is not known."""
+    """SHA-256 of the file of the image to judge; empty if unknown."""
     frame: int | None = None
-    """Which frame of a clip the image to judge is, from 0; None for an image."""
+    """Number of the judged frame of a clip, from 0; None for an image."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What a measuring judge needs besides the subjects: what `first` and `second` do, on which
-    `axis` they lie, the relation that the prompt states (`a`, `relation`, `b`; in a mirror image
-    what it is there), and all `objects` that the prompt names, separated by `|`."""
+    """Facts for a judge that measures: actions of the `first` and `second` subject, their `axis`,
+    the relation that the prompt states (`a`, `relation`, `b`; in a mirror image, the mirrored one),
+    and all `objects` that the prompt names, separated by `|`."""
     text: str = ""
-    """The text to judge, where it is no image; shown before the prompt."""
+    """Text to judge in place of an image; shown before the prompt."""
 
     @property
     def id(self) -> str:
@@ -244,8 +243,8 @@ class Question:
         return f"{self.case}/{self.name}/{self.probe}{frame}"
 
     @property
-    def said(self) -> str:
-        """All that a model is told besides the images: the text to judge, then the prompt."""
+    def full_prompt(self) -> str:
+        """Text that a model gets besides the images: the text to judge, then the prompt."""
         return f"<text>\n{self.text}\n</text>\n\n{self.prompt}" if self.text else self.prompt
 
 
@@ -256,15 +255,15 @@ class Verdict:
     label: str
     """A label of the question, or one of `FAILURES`."""
     raw: str = ""
-    """What the judge said, verbatim; for `error` the message."""
+    """The judge's answer, verbatim; for `error` the message."""
     number: float | None = None
-    """In [0, 1], where the judge measures one, e.g. a PSE."""
+    """Measurement in [0, 1], e.g. a PSE; None unless the judge measures."""
     probabilities: Mapping[str, float] | None = None
-    """Label -> probability, summing to 1 over the question's labels, where the backend has them."""
+    """Label -> probability, summing to 1 over the question's labels, if the backend has them."""
     mass: float | None = None
     """Probability of all allowed answers together in the whole vocabulary, in [0, 1]."""
     usd: str = ""
-    """What it cost, US dollars; empty where nothing, or nobody knows."""
+    """Cost, US dollars; empty if it was free or its price is unknown."""
 
     @property
     def failed(self) -> bool:
@@ -278,7 +277,7 @@ class Verdict:
         return self.probabilities.get(label)
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values; what is not there is left out."""
+        """Plain values without empty ones."""
         plain = {k: v for k, v in vars(self).items() if v is not None and v != ""}
         if self.probabilities is not None:
             plain["probabilities"] = dict(self.probabilities)
@@ -286,7 +285,7 @@ class Verdict:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Verdict:
-        """The inverse of `to_record`; other keys are passed over."""
+        """Inverse of `to_record`; ignores other keys."""
         return cls(**{name: record[name] for name in cls.__dataclass_fields__ if name in record})
 
 
@@ -295,96 +294,96 @@ class Judge(Protocol):
     """Answers questions about images: a model, a person, a measurement."""
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
-        """Every question with its verdict, as soon as it is there, in any order.
+        """Yields every question with its verdict as soon as it is there, in any order.
 
-        Questions hold images, so they are taken as they are needed. One that fails has the verdict
-        `error`. Only what ends the whole run is raised: BudgetError at a cap, LedgerError for a
-        damaged ledger, LoadError for a model that can't be loaded.
+        Questions hold images, so they are taken as they are needed. A question that fails has the
+        verdict `error`. Raises only errors that end the run: BudgetError at a cap, LedgerError for
+        a damaged ledger, LoadError for a model that can't be loaded.
         """
         ...
 
     def identity(self) -> dict[str, str]:
-        """What judges (kind, model, server, revision, settings); part of every record."""
+        """Kind, model, server, revision and settings; part of every record."""
         ...
 
 
 @dataclass(frozen=True)
 class CaptionRequest:
-    """An image to put into words, or a text to write anew."""
+    """An image to caption, or a text to edit."""
 
     id: str
     """Unique in a run."""
     instruction: str
-    """All that is said to the captioner."""
+    """Full text for the captioner."""
     image: Image | None
-    """RGB; None where the instruction holds a text to write anew."""
+    """RGB; None if the instruction holds a text to edit."""
 
 
 @dataclass(frozen=True)
 class Caption:
-    """What a captioner wrote, or why it wrote nothing."""
+    """A captioner's text, or its failure."""
 
     text: str
-    """Without a model's thoughts; for `refused` and `error` what was said instead."""
+    """Text without the model's thoughts; for `refused` and `error` the message."""
     status: Literal["ok", "refused", "error"] = "ok"
-    """`refused` where the captioner declined: it is not asked again."""
+    """`refused` if the captioner declined: the request is not repeated."""
     cut: bool = False
-    """Whether it goes on after the most tokens that were allowed."""
+    """Whether the text was cut at the allowed number of tokens."""
 
 
 @runtime_checkable
 class Captioner(Protocol):
-    """Puts images into words: a model, a person, a script."""
+    """Captions images: a model, a person, a script."""
 
     def caption(
         self, requests: Iterable[CaptionRequest]
     ) -> Iterator[tuple[CaptionRequest, Caption]]:
-        """Every request with its caption, as soon as it is there, in any order.
+        """Yields every request with its caption as soon as it is there, in any order.
 
-        Requests hold images, so they are taken as they are needed. One that fails has the status
-        `error`. Only what ends the whole run is raised, as in `Judge.judge`.
+        Requests hold images, so they are taken as they are needed. A request that fails has the
+        status `error`. Raises only errors that end the run, as `Judge.judge`.
         """
         ...
 
     def identity(self) -> dict[str, str]:
-        """What captions (kind, model, server, revision, settings); part of every record."""
+        """Kind, model, server, revision and settings; part of every record."""
         ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A case with everything that one judge said of its present image."""
+    """A case with all verdicts of one judge about its current image."""
 
     case: Case
-    """What was asked for."""
+    """The case."""
     verdicts: Mapping[tuple[str, str], Verdict] = field(default_factory=dict)
-    """(question, probe) -> verdict, of a clip that of most frames; no entry where it was not
-    asked."""
+    """(question, probe) -> verdict, for a clip the majority of its frames; no entry for a question
+    that was not asked."""
     image: str = "made"
-    """`made`, or why there is no image: `missing`, `refused` or `error`."""
+    """`made`, or the reason of a missing image: `missing`, `refused` or `error`."""
     frames: Mapping[int, Mapping[tuple[str, str], Verdict]] = field(default_factory=dict)
-    """Of a clip: number of each judged frame -> its verdicts; empty for an image."""
+    """Number of each judged frame of a clip -> its verdicts; empty for an image."""
 
     def verdict(self, question: str, probe: str = ORIGINAL) -> Verdict:
-        """The verdict; what is wrong with the image where there is none to judge; `missing` where
-        the question was never asked."""
-        found = self.verdicts.get((question, probe))
-        return found if found and self.image == "made" else Verdict(self.label(question, probe))
+        """Returns the verdict; the image's failure without an image, `missing` if the question was
+        never asked."""
+        verdict = self.verdicts.get((question, probe))
+        return verdict if verdict and self.image == "made" else Verdict(self.label(question, probe))
 
     def label(self, question: str, probe: str = ORIGINAL) -> str:
-        """The label of a verdict."""
+        """Returns the label of a verdict, as `verdict`."""
         if self.image != "made":
             return self.image
-        found = self.verdicts.get((question, probe))
-        return found.label if found else "missing"
+        verdict = self.verdicts.get((question, probe))
+        return verdict.label if verdict else "missing"
 
 
 def count_excluded(labels: Iterable[str], scored: Iterable[str]) -> dict[str, int]:
-    """How many labels are outside the scored ones, by label, sorted."""
-    kept = set(scored)
+    """Counts labels outside the scored ones, by label, sorted."""
+    scored_labels = set(scored)
     counts: dict[str, int] = {}
     for label in labels:
-        if label not in kept:
+        if label not in scored_labels:
             counts[label] = counts.get(label, 0) + 1
     return dict(sorted(counts.items()))
 
@@ -396,21 +395,21 @@ class Score(Estimate):
     name: str
     """Metric, e.g. `hom`."""
     unit: str
-    """`%` (0 to 100, or -100 to 100 where signed), `1` (0 to 1, or any number), or what is
-    counted, e.g. `images`."""
+    """`%` (0 to 100, or -100 to 100 if signed), `1` (0 to 1, or any number), or the things counted,
+    e.g. `images`."""
     group: str = ALL
     """`all`, or `column=value`."""
     wide: Interval = NOTHING
-    """95 % over both members of a pair at once (conservative), where members recur."""
+    """95 % over both members of a pair at once (conservative), if members recur."""
     null: float = math.nan
-    """Expected without any effect, where that isn't 0."""
+    """Value expected without any effect, if that isn't 0."""
     bounds: Interval = NOTHING
-    """If everything excluded were for, or against; only where more than a tenth is."""
+    """Values if everything excluded were for, or against; only if more than a tenth is excluded."""
 
     @classmethod
     def of(cls, estimate: Estimate, **facts: Any) -> Self:
-        """A score from an estimate in its unit, without the estimate's p-value: a score has one
-        only of a test that its metric names."""
+        """Returns a score from an estimate in its unit, without the estimate's p-value: a score has
+        a p-value only of a test that its metric names."""
         return super().of(estimate, **{"p_value": math.nan, **facts})
 
     def to_json(self) -> dict[str, Any]:
@@ -446,8 +445,8 @@ _WRITTEN = (
 
 
 def without_nan(value: Any) -> Any:
-    """Plain values of dataclasses, mappings and sequences; None where a number is undefined, as
-    JSON has no NaN. A dataclass with a `to_json` is written by it."""
+    """Converts dataclasses, mappings and sequences to plain values, with None for NaN, which JSON
+    lacks. A dataclass with a `to_json` is converted by it."""
     if isinstance(value, float) and math.isnan(value):
         return None
     if is_dataclass(value) and not isinstance(value, type):
@@ -462,12 +461,12 @@ def without_nan(value: Any) -> Any:
 
 
 OBSERVED = "served_"
-"""Begins the names in an identity that a server says of itself. A server that is down, or lists
-nothing, is not another one for that."""
+"""Prefix of an identity's names that a server reports about itself. The identity stays the same if
+the server is down, or lists nothing."""
 
 
 def identity_digest(identity: Mapping[str, str]) -> str:
-    """Of who made something, eight digits.
+    """Digest of an identity, eight digits.
 
     >>> identity_digest({"kind": "render"})
     'b3252e04'
@@ -476,7 +475,7 @@ def identity_digest(identity: Mapping[str, str]) -> str:
 
 
 def describe(identity: Mapping[str, str]) -> str:
-    """A generator or judge in a few words.
+    """Describes a generator or judge in a few words.
 
     >>> describe({"kind": "openai", "model": "qwen", "server": "localhost:8000", "logprobs": "5"})
     'openai:qwen @ localhost:8000'

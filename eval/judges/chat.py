@@ -97,7 +97,10 @@ class ChatJudge:
         request = ChatRequest(
             role="judge",
             system=self._system.text.strip(),
-            user=(*(ImagePart(plain_png(image)) for image in question.images), question.said),
+            user=(
+                *(ImagePart(plain_png(image)) for image in question.images),
+                question.full_prompt,
+            ),
             max_tokens=self._max_tokens,
             top_logprobs=self._logprobs,
         )

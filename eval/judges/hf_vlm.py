@@ -101,7 +101,7 @@ class LocalJudge(VisionModel):
         import torch
 
         inputs = self.processor.apply_chat_template(
-            [chat(question.images, question.said) for question in questions],
+            [chat(question.images, question.full_prompt) for question in questions],
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -123,7 +123,7 @@ class LocalJudge(VisionModel):
         """
         tokenizer = self.processor.tokenizer
         text = self.processor.apply_chat_template(
-            chat(question.images, question.said), add_generation_prompt=True, tokenize=False
+            chat(question.images, question.full_prompt), add_generation_prompt=True, tokenize=False
         )
         asked = tokenizer(text, add_special_tokens=False).input_ids
         tokens = []

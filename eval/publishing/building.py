@@ -61,25 +61,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PublishSettings:
-    """How runs are published."""
+    """License and image format of a publication."""
 
     license: str
     """Identifier of the Hub, e.g. `cc-by-4.0`."""
     image_format: str = "png"
     """`png`: the judged files, byte for byte; `webp`: encoded anew."""
     quality: int | None = None
-    """Of WebP, 1 to 100; None: lossless, no pixel changes."""
+    """Quality of WebP, 1 to 100; None: lossless, no pixel changes."""
 
     def check(self, members: Sequence[Publishable]) -> None:
         """Raises UsageError for a missing license, an unknown format and a wrong quality."""
         if not self.license:
-            made = {
+            generators = {
                 m.generator: f"{m.generator} ({m.run.header.generator['kind']})" for m in members
             }
             raise UsageError(
                 f"say with --license under which license the images may be shared, e.g. cc-by-4.0. "
                 f"It must be one that the licenses of the generators permit: read those of "
-                f"{', '.join(made.values())}",
+                f"{', '.join(generators.values())}",
                 code="missing-option",
             )
         if not re.fullmatch(r"[a-z0-9]+([.-][a-z0-9]+)*", self.license):
@@ -107,10 +107,10 @@ def build_publication(
     settings: PublishSettings,
     progress: Progress = silent,
 ) -> Publication:
-    """Writes the publication of some runs to a folder, or keeps the one that is there and the same.
+    """Writes the publication of some runs to a folder, unless the same is already there.
 
-    Raises RunError where something is not judged, or an image is not the judged one any more;
-    DataError where an image holds what must not leave this machine; UsageError for bad settings.
+    Raises RunError for runs not judged to the end and images changed since; DataError for secrets
+    of this machine in an image; UsageError for bad settings.
     """
     members = find_members(roots)
     settings.check(members)
@@ -135,18 +135,18 @@ def build_publication(
 
 
 def _claim(out: Path) -> None:
-    """Raises RunError for a folder that holds something else."""
+    """Raises RunError for a folder with anything but a publication."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     try:
-        own = read_checksums(out)["files"].get(PUBLICATION, {}).get("sha256")
-        ours = (out / PUBLICATION).is_file() and sha256_file(out / PUBLICATION) == own
+        digest = read_checksums(out)["files"].get(PUBLICATION, {}).get("sha256")
+        is_publication = (out / PUBLICATION).is_file() and sha256_file(out / PUBLICATION) == digest
     except (ReleaseError, OSError, AttributeError):
-        ours = False
-    foreign = foreign_files(out) if ours else []
-    if not ours or foreign:
-        what = f"also holds {foreign[0]}" if foreign else "is not empty and no publication"
-        raise RunError(f"{out} {what}: choose another --out", code="folder-not-empty")
+        is_publication = False
+    foreign = foreign_files(out) if is_publication else []
+    if not is_publication or foreign:
+        problem = f"also holds {foreign[0]}" if foreign else "is not empty, and not a publication"
+        raise RunError(f"{out} {problem}: choose another --out", code="folder-not-empty")
 
 
 def _made_from(
@@ -169,8 +169,8 @@ def _made_from(
 def _same(out: Path, made_from: str) -> Publication | None:
     """Returns the publication in the folder if it is intact and made from the same."""
     try:
-        found = read_publication(out)
-        return found if found.made_from == made_from and not verify(out) else None
+        existing = read_publication(out)
+        return existing if existing.made_from == made_from and not verify(out) else None
     except ReleaseError:
         return None
 
@@ -180,11 +180,11 @@ def _versions() -> dict[str, str]:
 
 
 def _check_texts(folder: Path, scrubber: Scrubber) -> None:
-    """Raises DataError where a text file still holds what must not leave this machine."""
+    """Raises DataError for a text file with secrets of this machine."""
     for path in sorted(p for p in folder.rglob("*") if p.suffix in (".json", ".md", ".yaml")):
-        if path.name != CHECKSUMS and (what := scrubber.leak(path.read_bytes())):
+        if path.name != CHECKSUMS and (secret := scrubber.leak(path.read_bytes())):
             raise DataError(
-                f"{path.name} would publish {what}; nothing was published", code="secret-found"
+                f"{path.name} would publish {secret}; nothing was published", code="secret-found"
             )
 
 
@@ -200,7 +200,7 @@ class _Writer:
         self.progress = progress
 
     def write(self, members: Sequence[Publishable], made_from: str) -> Publication:
-        """Every parquet file; returns the facts."""
+        """Writes every parquet file; returns the facts."""
         sizes = [size for member in members for size in image_sizes(member.run)]
         total = len(sizes)
         with ExitStack() as stack:
@@ -227,7 +227,7 @@ class _Writer:
                 statuses[row["status"]] += 1
                 done += 1
                 self.progress("images into shards", done, total)
-            judges = [self._judge(member, one, verdicts, scores) for one in judged]
+            judges = [self._judge(member, judged_run, verdicts, scores) for judged_run in judged]
             runs.append(self._run(member, judges, digest.hexdigest(), statuses))
         return Publication(
             license=self.settings.license,
@@ -240,10 +240,10 @@ class _Writer:
         )
 
     def _image_rows(self, member: Publishable) -> Iterator[dict[str, Any]]:
-        """Every case with its image or text, or why there is none."""
-        known, present = member.run.images(), member.run.present()
+        """Yields every case with its image or text, or the reason of its failure."""
+        results, present = member.run.images(), member.run.present()
         for case in member.run.cases():
-            image = known.get(case.id) or CaseResult(case.id, "missing")
+            image = results.get(case.id) or CaseResult(case.id, "missing")
             row = {
                 "suite": member.suite,
                 "generator": member.generator,
@@ -306,9 +306,9 @@ class _Writer:
             ) from None
         if self.settings.image_format == "webp":
             data = _webp(opened, self.settings.quality)
-        elif what := self.scrubber.leak(data) or self.scrubber.leak(_metadata_texts(data)):
+        elif secret := self.scrubber.leak(data) or self.scrubber.leak(_metadata_texts(data)):
             raise DataError(
-                f"{run.root}, {image.case}: the metadata of its image hold {what}: publish with "
+                f"{run.root}, {image.case}: the metadata of its image hold {secret}: publish with "
                 f"--format webp, which leaves metadata out",
                 code="secret-found",
             )
@@ -320,11 +320,11 @@ class _Writer:
         }
 
     def _encoded_text(self, run: Run, image: CaseResult, data: bytes) -> dict[str, Any]:
-        """A text as it is, so that its digest is the judged one's."""
+        """Returns a text unchanged, so that its digest stays that of the judged text."""
         place = f"{run.root}, {image.case}"
-        if what := self.scrubber.leak(data):
+        if secret := self.scrubber.leak(data):
             raise DataError(
-                f"{place}: its text holds {what}: name only other runs to publish them",
+                f"{place}: its text holds {secret}: name only other runs to publish them",
                 code="secret-found",
             )
         try:
@@ -411,7 +411,7 @@ class _Writer:
     ) -> PublishedRun:
         header = member.run.header
         data, release = release_of(header.data)
-        made = member.run.images().values()
+        results = member.run.images().values()
         return PublishedRun(
             suite=member.suite,
             generator=member.generator,
@@ -425,8 +425,8 @@ class _Writer:
             images=dict(sorted(statuses.items())),
             images_sha256=digest,
             judges=judges,
-            clips=sum(image.frames > 0 for image in made),
-            texts=sum(image.is_text for image in made),
+            clips=sum(image.frames > 0 for image in results),
+            texts=sum(image.is_text for image in results),
         )
 
 

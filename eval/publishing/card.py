@@ -33,10 +33,12 @@ SUMMARIES = {
 }
 
 
-def write_card(publication: Publication, folder: Path, known: dict[str, Any] | None = None) -> None:
-    """Writes the card and the checksums of a folder whose other files are there.
+def write_card(
+    publication: Publication, folder: Path, unchanged: dict[str, Any] | None = None
+) -> None:
+    """Writes the card and the checksums of a folder after all other files.
 
-    known: entries of `checksums.json` for files that are the same, which are not read again.
+    unchanged: entries of `checksums.json` for unchanged files, which are not read again.
     """
     write_whole(folder / CARD, render_card(publication))
     files = {}
@@ -44,15 +46,15 @@ def write_card(publication: Publication, folder: Path, known: dict[str, Any] | N
         name = path.relative_to(folder).as_posix()
         if name != CHECKSUMS:
             entry = {"sha256": sha256_file(path), "bytes": path.stat().st_size}
-            files[name] = entry if name in WRITTEN else (known or {}).get(name) or entry
+            files[name] = entry if name in WRITTEN else (unchanged or {}).get(name) or entry
     write_json(folder / CHECKSUMS, {"version": publication.version, "files": files})
 
 
 def card_problems(root: Path, publication: Publication) -> Iterator[Problem]:
-    """The first line of the card that its facts do not render."""
-    found = (root / CARD).read_text("utf-8", "replace").splitlines()
+    """Yields the first line of the card that differs from the rendered one."""
+    lines = (root / CARD).read_text("utf-8", "replace").splitlines()
     for number, (line, rendered) in enumerate(
-        zip_longest(found, render_card(publication).splitlines()), 1
+        zip_longest(lines, render_card(publication).splitlines()), 1
     ):
         if line != rendered:
             yield Problem(CARD, f"is not what {PUBLICATION} renders", field=f"line {number}")
@@ -122,8 +124,8 @@ def _results(publication: Publication) -> str:
 def _format(publication: Publication) -> str:
     has_clips = any(run.clips for run in publication.runs)
     has_texts = any(run.texts for run in publication.runs)
-    more = (CLIPS if has_clips else "") + (TEXTS if has_texts else "")
-    return _image_format(publication) + more
+    additions = (CLIPS if has_clips else "") + (TEXTS if has_texts else "")
+    return _image_format(publication) + additions
 
 
 CLIPS = (

@@ -62,16 +62,16 @@ class PublishedImages:
     def __init__(
         self, root: Path, publication: Publication, generator: str = "", any_rows: bool = False
     ) -> None:
-        """generator: its name, may be empty where there is only one.
+        """generator: its name, which may be empty if there is only one.
 
-        Raises UsageError for a name of none, ReleaseError for a file that can't be read.
+        Raises UsageError for an unknown name, ReleaseError for an unreadable file.
         """
-        names = sorted({run.generator for run in publication.runs})
-        if not generator and len(names) == 1:
-            (generator,) = names
-        if generator not in names:
+        generators = sorted({run.generator for run in publication.runs})
+        if not generator and len(generators) == 1:
+            (generator,) = generators
+        if generator not in generators:
             raise UsageError(
-                f"hub: say with ?generator= whose images: choose from {', '.join(names)}",
+                f"hub: name the generator with ?generator=: choose from {', '.join(generators)}",
                 code="missing-option",
             )
         self.root = root
@@ -89,12 +89,13 @@ class PublishedImages:
 
     @classmethod
     def from_spec(cls, spec: Spec, options: PublishedOptions) -> PublishedImages:
-        """Raises UsageError for an unknown generator, ReleaseError for what is no publication."""
+        """Raises UsageError for an unknown generator, ReleaseError for anything but a
+        publication."""
         root, publication = fetch_publication(spec.argument, options.generator)
         return cls(root, publication, options.generator, any_rows=options.rows == "any")
 
     def identity(self) -> dict[str, str]:
-        """Whose images, of which publication, by its version or, before it has one, its digest."""
+        """Generator of the images, and the publication's version, or its digest before a push."""
         runs = sorted(self.runs.values(), key=lambda run: run.suite)
         inner = runs[0].identity if all(run.identity == runs[0].identity for run in runs) else {}
         published = self.publication
@@ -109,7 +110,7 @@ class PublishedImages:
         }
 
     def check_rows(self, suite: str, digest: str) -> None:
-        """Raises UsageError where the images of a suite were made for other rows."""
+        """Raises UsageError if the images of a suite were made for other rows."""
         run = self._run(suite)
         if run.rows_sha256 != digest and not self.any_rows:
             release = run.data or " ".join(run.release.values()) or "a folder of the publisher's"
@@ -121,32 +122,32 @@ class PublishedImages:
             )
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raises UsageError where a published image is of another prompt, or none is of a case."""
-        known = [case for case in cases if case.id in self._places]
-        if cases and not known:
+        """Raises UsageError for an image of another prompt, or if no case has an image."""
+        published_cases = [case for case in cases if case.id in self._places]
+        if cases and not published_cases:
             raise UsageError(
                 f"none of the {len(cases):,} cases is among the published images of {self.name}, "
                 f"which are of {', '.join(sorted(self.runs))}",
                 code="different-rows",
             )
-        for case in known:
+        for case in published_cases:
             place = self._places[case.id]
-            for what, mine, theirs in (
+            for field_name, mine, theirs in (
                 ("prompt", case.prompt, place.prompt),
                 ("source image", case.source, place.source),
             ):
                 if mine != theirs:
                     raise UsageError(
-                        f"{case.id}: the {what} is {mine!r}, the published image was made for "
-                        f"{theirs!r}: use the release that it was made with",
+                        f"{case.id}: the {field_name} is {mine!r}, the published image was made "
+                        f"for {theirs!r}: use the release that it was made with",
                         code="different-rows",
                     )
 
     def generate(self, request: ImageRequest) -> Image | Clip | GeneratedText:
-        """The published image, clip or text. Raises FileNotFoundError where there is none.
+        """Returns the published image, clip or text.
 
-        Raises GeneratorError where the publication says why its generator made none, and for bytes
-        that are not the published ones.
+        Raises FileNotFoundError for a missing one, GeneratorError for a published failure, and for
+        bytes that differ from the published ones.
         """
         if request.case is None:
             raise UsageError("hub: holds images and can't make any", code="cannot-generate")
@@ -210,7 +211,7 @@ class PublishedImages:
             ) from None
 
     def _read(self, place: _Place) -> dict[str, Any]:
-        """What a row holds; the cases of a run come group by group."""
+        """Returns the content of a row; the cases of a run come group by group."""
         import pyarrow.parquet as pq
 
         if self._group != (place.file, place.group):

@@ -1,4 +1,4 @@
-"""Which runs are published together, what each is called, and where that is written."""
+"""Runs that are published together, with their names and folder."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def find_members(roots: Sequence[Path]) -> list[Publishable]:
     """
     members: dict[tuple[str, str], Publishable] = {}
     for root in roots:
-        found = sorted(path.parent for path in root.glob(f"{RUNS}/*/*/{HEADER}"))
-        if not found and not (root / HEADER).exists():
+        folders = sorted(path.parent for path in root.glob(f"{RUNS}/*/*/{HEADER}"))
+        if not folders and not (root / HEADER).exists():
             raise RunError(f"{root} is neither a study with runs nor a run", code="not-a-run")
-        for folder in found or [root]:
+        for folder in folders or [root]:
             run = Run.open(folder)
             member = Publishable(run.header.suite, folder.resolve().name, run)
-            other = members.setdefault((member.generator, member.suite), member)
-            if other is not member:
+            first = members.setdefault((member.generator, member.suite), member)
+            if first is not member:
                 raise UsageError(
-                    f"{other.run.root} and {folder} would both be {member.name}: rename a folder",
+                    f"{first.run.root} and {folder} would both be {member.name}: rename a folder",
                     code="duplicate-id",
                 )
     return [members[key] for key in sorted(members)]

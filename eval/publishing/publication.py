@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 PUBLICATION = "publication.json"
 STUDY = "study.yaml"
 FORMAT = 1
-"""Of the layout; another one is refused."""
+"""Version of the layout; others are refused."""
 HOLDOUT = "holdout"
 """Key of a run's `release` where its rows are the secret part of a hold-out."""
 UNSHIPPED = "0.0.0"
 """Version of a publication that was never pushed."""
 
 Column = Literal["string", "int64", "float64", "bool", "list", "image", "video"]
-"""What a column holds; a `list` is of strings."""
+"""Type of a column; a `list` is of strings."""
 
 RUN_COLUMNS: dict[str, Column] = {"suite": "string", "generator": "string"}
 JUDGE_COLUMNS: dict[str, Column] = {"judge": "string", "judge_id": "string"}
@@ -143,20 +143,20 @@ class PublishedJudge(Struct):
     identity: dict[str, str]
     """Kind, model, server, revision, settings."""
     card: dict[str, Any]
-    """How it behaved, as `JudgeCard` has it; undefined numbers are None."""
+    """Its behavior, as in `JudgeCard`; undefined numbers are None."""
     verdicts: int
-    """Verdicts of it."""
+    """Number of its verdicts."""
     verdicts_sha256: str
-    """Logical digest of them."""
+    """Logical digest of its verdicts."""
     scores_sha256: str
     """Logical digest of its scores."""
     headline: PublishedHeadline
-    """What the card's table shows."""
+    """Score in the card's table."""
     notes: list[str]
-    """What a reader should know before believing the scores."""
+    """Reservations about the scores."""
     check: dict[str, Any] = Field(default_factory=dict)
-    """What it made of gold images, as `JudgeCheck` has it: its scores leave pairs out by that;
-    empty where it was not checked."""
+    """Result on gold images, as in `JudgeCheck`, by which its scores exclude pairs; empty if it was
+    not checked."""
 
 
 class PublishedRun(Struct):
@@ -167,11 +167,11 @@ class PublishedRun(Struct):
     generator: str
     """Name of the generator, unique in the suite."""
     identity: dict[str, str]
-    """What produced the images."""
+    """Identity of the generator."""
     data: str
-    """The release, NAMESPACE/NAME@TAG; empty where it was a folder."""
+    """Address of the release, NAMESPACE/NAME@TAG; empty for a folder."""
     release: dict[str, str]
-    """Version and bank digest of that folder, where they are known."""
+    """Version and bank digest of that folder, if known."""
     rows_sha256: str
     """Logical digest of the config."""
     rows: int
@@ -181,15 +181,15 @@ class PublishedRun(Struct):
     limit: int | None
     """Rows that were sampled; None for all."""
     images: dict[str, int]
-    """Status -> cases; `made`, or why there is no image."""
+    """Status -> number of cases; `made`, or the reason of a missing image."""
     images_sha256: str
     """Logical digest of the cases and of the judged bytes, whatever format is published."""
     judges: list[PublishedJudge]
-    """Who judged it."""
+    """Its judges."""
     clips: int = 0
-    """How many of the images are clips."""
+    """Number of images that are clips."""
     texts: int = 0
-    """In how many cases a text was made in place of an image."""
+    """Number of cases with a text in place of an image."""
 
     @property
     def name(self) -> str:
@@ -198,7 +198,7 @@ class PublishedRun(Struct):
 
     @property
     def cases(self) -> int:
-        """Images that were asked for."""
+        """Number of cases."""
         return sum(self.images.values())
 
 
@@ -206,7 +206,7 @@ class PublishedFile(Struct):
     """One parquet file."""
 
     config: Literal["images", "verdicts", "scores"]
-    """What it is of."""
+    """Config that the file belongs to."""
     file: Annotated[str, Field(pattern=rf"^(images|verdicts|scores)/{SPLIT}-\d+-of-\d+\.parquet$")]
     """Path in the publication."""
     rows: int
@@ -216,32 +216,32 @@ class PublishedFile(Struct):
     arrow_bytes: int
     """Size in memory."""
     runs: list[str]
-    """Names of the runs that it holds something of."""
+    """Names of the runs in the file."""
 
 
 class Publication(Struct):
     """Everything that a publication's card states."""
 
     format: Literal[1] = 1
-    """Of the layout."""
+    """Version of the layout."""
     repo_id: str = ""
     """Dataset repository; empty before it was pushed."""
     changes: list[Change] = Field(default_factory=list)
     """Released versions, newest first; the first is this one."""
     license: str
-    """Identifier of the Hub, e.g. `cc-by-4.0`: what the publisher says the images are under."""
+    """License of the images by the publisher, an identifier of the Hub, e.g. `cc-by-4.0`."""
     image_format: Literal["png", "webp"]
     """`png`: the judged files as they are; `webp`: encoded anew."""
     quality: int | None
-    """Of WebP, 1 to 100; None where no pixel is changed."""
+    """Quality of WebP, 1 to 100; None if no pixel is changed."""
     made_with: dict[str, str]
     """Versions of the packages that computed the scores and wrote the files."""
     made_from: str
     """Digest of everything that it was made from."""
     runs: list[PublishedRun]
-    """By generator, then suite."""
+    """Runs by generator, then suite."""
     files: list[PublishedFile]
-    """By config, in order."""
+    """Files by config, in order."""
 
     @property
     def version(self) -> str:
@@ -275,7 +275,7 @@ class Publication(Struct):
         return [file for file in self.files if file.config == config]
 
     def facts(self) -> dict[str, Any]:
-        """What it holds, whatever its version and repository."""
+        """Content without version and repository."""
         return self.model_dump(exclude={"repo_id", "changes", "made_from", "made_with"})
 
 
@@ -384,8 +384,8 @@ def fetch_publication(where: str, generator: str = "") -> tuple[Path, Publicatio
 
 def wanted_files(publication: Publication, generator: str = "") -> list[str]:
     """The files with images of a generator; all of them for an empty name."""
-    names = {run.name for run in publication.runs if generator in ("", run.generator)}
-    return [file.file for file in publication.of("images") if names & set(file.runs)]
+    run_names = {run.name for run in publication.runs if generator in ("", run.generator)}
+    return [file.file for file in publication.of("images") if run_names & set(file.runs)]
 
 
 def _downloaded(where: str, generator: str) -> tuple[Path, Publication, list[str]]:
@@ -400,12 +400,12 @@ def _downloaded(where: str, generator: str) -> tuple[Path, Publication, list[str
             code="no-such-file",
         )
     _, commit = fetch_checksums(repo, revision)
-    given: dict[str, Any] = {"repo_type": "dataset", "revision": commit}
+    place: dict[str, Any] = {"repo_type": "dataset", "revision": commit}
     try:
-        root = Path(hf_hub_download(repo, PUBLICATION, **given)).parent
+        root = Path(hf_hub_download(repo, PUBLICATION, **place)).parent
         publication = read_publication(root)
         wanted = wanted_files(publication, generator)
-        snapshot_download(repo, allow_patterns=wanted or [PUBLICATION], **given)
+        snapshot_download(repo, allow_patterns=wanted or [PUBLICATION], **place)
     except RemoteEntryNotFoundError:
         raise ReleaseError(
             f"{where} is not a publication: it has no {PUBLICATION}", code="not-a-publication"

@@ -34,19 +34,19 @@ _CASE_COLUMNS = [name for name in COLUMNS["images"] if name not in ENCODING]
 
 
 class Recomputed(NamedTuple):
-    """What scoring the published verdicts again found."""
+    """Result of scoring the published verdicts again."""
 
     problems: list[Problem]
-    """Every score that is not the published one."""
+    """Every score that differs from the published one."""
     notes: list[str]
-    """What could not be compared, and why."""
+    """Comparisons that could not be made, with reasons."""
 
 
 def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Path) -> Run:
-    """A published run as a run folder without the image files: it can be scored, not judged.
+    """Restores a published run to a run folder without image files: it can be scored, not judged.
 
-    Raises ReleaseError for a file that can't be read, UsageError for an unknown suite, RowError for
-    a judge's check that is none.
+    Raises ReleaseError for an unreadable file, UsageError for an unknown suite, RowError for a bad
+    judge's check.
     """
     open_suite(run.suite)
     header = RunHeader(
@@ -87,7 +87,10 @@ def recompute(root: Path) -> Recomputed:
         try:
             with TemporaryDirectory() as folder:
                 out = restore_run(root, publication, run, Path(folder) / "run").root
-                judged = {one.log.root.name: one.result for one in score_run(out, ScoreSettings())}
+                judged = {
+                    judged_run.log.root.name: judged_run.result
+                    for judged_run in score_run(out, ScoreSettings())
+                }
         except (CounterpriorError, LookupError, TypeError, ValueError) as error:
             # Whatever somebody put into the tables is a problem of theirs, not a crash here.
             reason = " ".join(str(error).split()) or type(error).__name__
@@ -160,13 +163,13 @@ def _case(row: Mapping[str, Any]) -> Case:
 
 
 def _image(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an image, as a run has it."""
-    made = row["status"] == "made"
+    """Returns the record of an image, as in a run."""
+    has_image = row["status"] == "made"
     file = f"{TEXTS}/{row['case']}.txt" if row.get("text") else f"images/{row['case']}.png"
     return CaseResult(
         case=row["case"],
         status=row["status"],
-        file=file if made else "",
+        file=file if has_image else "",
         sha256=row["sha256"],
         message=row["message"],
         report=row["report"],

@@ -1,4 +1,4 @@
-"""What must not leave this machine: its paths, keys, and credentials in addresses."""
+"""Removes what must not leave this machine: its paths, keys, and credentials in addresses."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Scrubber:
     def __init__(
         self, folders: Iterable[Path] = (), environment: Mapping[str, str] | None = None
     ) -> None:
-        """folders: where the runs lie. environment: variables with keys; None: this process's."""
+        """folders: folders of the runs. environment: variables with keys; None: this process's."""
         variables = os.environ if environment is None else environment
         places = [*folders, Path.cwd(), Path.home(), Path(tempfile.gettempdir())]
-        found = {str(p) for place in places for p in (place.absolute(), place.resolve())}
-        self._places = sorted((p for p in found if p != "/"), key=len, reverse=True)
+        paths = {str(p) for place in places for p in (place.absolute(), place.resolve())}
+        self._places = sorted((p for p in paths if p != "/"), key=len, reverse=True)
         self._keys = sorted(
             {v for n, v in variables.items() if SECRET_NAME.search(n) and len(v) >= LEAST},
             key=len,
@@ -62,28 +62,30 @@ class Scrubber:
         self._secret = _any_of(self._keys, "")
 
     def text(self, text: str) -> str:
-        """The text with paths cut to their last part, and without keys and credentials.
+        """Returns a program's text with paths cut to their last part, without keys and credentials.
 
-        For what a program wrote: specs, settings, error messages, a study file.
+        For specs, settings, error messages and study files.
         """
         text = _PATH.sub("", _CREDENTIALS.sub("", text))
         text = _SETTING.sub(rf"\1{HIDDEN}", _PARAMETER.sub(rf"\1{HIDDEN}", text))
         return self.answer(text)
 
     def answer(self, text: str) -> str:
-        """A model's answer without keys and folders of this machine, otherwise as it is."""
+        """Returns a model's answer without keys and folders of this machine."""
         text = _KEY.sub(HIDDEN, text)
         if self._secret:
             text = self._secret.sub(HIDDEN, text)
-        return self._place.sub(lambda found: found[0].rpartition("/")[2], text)
+        return self._place.sub(lambda match: match[0].rpartition("/")[2], text)
 
     def page(self, text: str) -> str:
-        """A page of HTML without keys, credentials and folders of this machine; paths of another
-        one stay, as markup can't be told from them."""
+        """Returns a page of HTML without keys, credentials and folders of this machine.
+
+        Paths of other machines stay: markup looks like them.
+        """
         return self.answer(_CREDENTIALS.sub("", text))
 
     def value(self, value: Any) -> Any:
-        """Plain values with every text in them scrubbed, the keys of mappings left."""
+        """Scrubs every text in plain values but the keys of mappings."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -93,16 +95,16 @@ class Scrubber:
         return value
 
     def leak(self, data: bytes) -> str:
-        """What bytes hold that must not leave: in words, without the thing; empty if nothing."""
+        """Describes a secret in the bytes without showing it; empty if there is none."""
         for kind, needles in (("a key", self._keys), ("a folder of this machine", self._places)):
             for needle in needles:
-                # A short folder such as /tmp is in many texts: only a path below it tells anything.
+                # A short folder such as /tmp is in many texts: only a path below it is a secret.
                 if (needle if kind == "a key" else f"{needle}/").encode() in data:
                     return kind
-        found = _KEY.search(data.decode("latin-1")) if len(data) < 1 << 16 else None
-        return "a key" if found else ""
+        key = _KEY.search(data.decode("latin-1")) if len(data) < 1 << 16 else None
+        return "a key" if key else ""
 
 
 def _any_of(texts: list[str], end: str) -> re.Pattern[str]:
-    """A pattern of any of the texts; of nothing where there are none."""
+    """Returns a pattern that matches any of the texts; nothing if there are none."""
     return re.compile(f"(?:{'|'.join(map(re.escape, texts))}){end}" if texts else r"(?!)")

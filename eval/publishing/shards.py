@@ -12,12 +12,12 @@ from ..engine.run import Run
 from .publication import PublishedFile, arrow_schema, shard_path
 
 SHARD_BYTES = 500_000_000
-"""Of images in one file, about."""
+"""Approximate size of the images in one file, bytes."""
 MOST_SHARDS = 64
 """Files with images: one commit may touch fewer than 100 files."""
 GROUP_ROWS = 100
 GROUP_BYTES = 32_000_000
-"""Of images in one row group: what a viewer fetches to show one row."""
+"""Size of the images in one row group, bytes: a viewer fetches as much to show one row."""
 TABLE_ROWS = 1000
 """Rows of a row group without images."""
 
@@ -94,16 +94,16 @@ class Shards:
         self._writer.is_open = False
 
     def end(self) -> list[PublishedFile]:
-        """What was written."""
+        """Closes the files; returns their descriptions."""
         self._close()
         return self._files
 
 
 def image_sizes(run: Run) -> list[int]:
-    """Bytes of the image of every case, in order; 0 where there is none."""
-    known, sizes = run.images(), []
+    """Size of every case's image in order, bytes; 0 without an image."""
+    results, sizes = run.images(), []
     for case in run.cases():
-        image = known.get(case.id)
+        image = results.get(case.id)
         path = run.image_path(image) if image is not None and image.status == "made" else None
         sizes.append(path.stat().st_size if path is not None and path.is_file() else 0)
     return sizes

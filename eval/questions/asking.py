@@ -20,32 +20,32 @@ from . import Prompt, read_prompt
 
 
 class Subject(NamedTuple):
-    """One of two things asked about."""
+    """One of the two things of a question."""
 
     name: str
-    """As the judge is told."""
+    """Name for the judge."""
     look: str
-    """How to recognize it."""
-    told: str = ""
-    """What it does or how it is, where the question is about that."""
+    """Look by which it is recognized."""
+    description: str = ""
+    """Its action or state, if the question is about that."""
 
 
 class Stated(NamedTuple):
-    """What a prompt states of two things."""
+    """Relation of two things that a prompt states."""
 
     a: str
     relation: str
-    """What a is of b: a key of `AXES`."""
+    """Relation of a to b: a key of `AXES`."""
     b: str
 
     @property
     def axis(self) -> StatedAxis:
-        """Where the relation lies."""
+        """Axis of the relation."""
         return AXES[self.relation][0]
 
     @property
     def order(self) -> tuple[str, str]:
-        """Both things, the one first that comes first on the axis: left, on top, in front."""
+        """Both things in their order on the axis: left, on top or in front first."""
         return (self.a, self.b) if AXES[self.relation][1] else (self.b, self.a)
 
 
@@ -72,52 +72,68 @@ PROMPTS: Mapping[StatedAxis, str] = {
     "depth": "depth",
     "occlusion": "occlusion",
 }
-"""The prompt file about two things alone in an image."""
+"""Axis -> prompt file about two things alone in an image."""
 AMONG = "among"
-"""The prompt file about two of several things."""
+"""Prompt file about two of several things."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A question between two subjects, in the suite's order, and what each answer means."""
+    """A question between two subjects, in the suite's order, with the meaning of each answer."""
 
     task: Task
-    """What is asked; also the question's name, and that of its prompt file."""
+    """Kind of the question; by default also its name and its prompt file."""
     first: Subject
     second: Subject
     labels: tuple[str, str]
-    """What it means for the first and for the second subject."""
+    """Labels of the answers "first subject" and "second subject"."""
     prior: str = ""
-    """The one of the labels that the prior would give."""
+    """Label that follows from the prior."""
     statement: str = "{a} is to the left of {b}"
-    """What holds of `{a}` and not of `{b}`."""
+    """Statement that is true of one order of the subjects."""
     axis: StatedAxis = "horizontal"
-    """Where it lies, for a judge that measures."""
+    """Axis of the statement, for a judge that measures."""
     claim: Stated | None = None
-    """What the prompt states, for a judge that measures; None where it states nothing."""
+    """Relation that the prompt states, for a judge that measures; None if it states none."""
     objects: tuple[str, ...] = ()
     """Everything that the prompt names, for a detector; empty for the two subjects."""
     name: str = ""
-    """Of the question, where it is not that of the task."""
+    """Name of the question, if it differs from the task."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Further placeholders of the prompt."""
     prompt: str = ""
-    """The prompt file, where it has another name than the task."""
+    """Prompt file, if it differs from the task."""
 
 
-def ask_which(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
-    """Of which of two subjects does the statement hold?
+def ask_which(
+    alternative: Alternative, case: Case, probe: str, images: Sequence[Image]
+) -> Question:
+    """Asks of which of two subjects the statement is true.
 
-    A mirrored image exchanges the labels where left and right decide (order, arrangement).
+    A mirrored image exchanges the labels if left and right decide (order, arrangement).
     """
     if _b_comes_first(case, probe):
-        labels = asked.labels[::-1]
-        asked = replace(asked, first=asked.second, second=asked.first, labels=labels)
-    if is_mirrored(probe) and asked.task in ("order", "arrangement"):
-        prior = next((one for one in asked.labels if asked.prior and one != asked.prior), "")
-        asked = replace(asked, labels=asked.labels[::-1], prior=prior, claim=_mirrored(asked.claim))
-    texts = (asked.statement.format(a="A", b="B"), asked.statement.format(a="B", b="A"))
-    return _question(asked, case, probe, images, texts)
+        labels = alternative.labels[::-1]
+        alternative = replace(
+            alternative, first=alternative.second, second=alternative.first, labels=labels
+        )
+    if is_mirrored(probe) and alternative.task in ("order", "arrangement"):
+        prior = next(
+            (
+                label
+                for label in alternative.labels
+                if alternative.prior and label != alternative.prior
+            ),
+            "",
+        )
+        alternative = replace(
+            alternative,
+            labels=alternative.labels[::-1],
+            prior=prior,
+            claim=_mirrored(alternative.claim),
+        )
+    texts = (alternative.statement.format(a="A", b="B"), alternative.statement.format(a="B", b="A"))
+    return _question(alternative, case, probe, images, texts)
 
 
 def ask_stated(
@@ -130,16 +146,16 @@ def ask_stated(
     objects: tuple[str, ...] = (),
     name: str = "",
 ) -> list[Question]:
-    """Does what a prompt states hold (`holds`), or its reverse (`opposite`)?
+    """Asks whether the stated relation is true (`holds`), or its reverse (`opposite`).
 
-    looks: how to recognize each thing; else by its name. objects: everything that the prompt
-    names, where it is more than two. No question where the probe does not apply: a mirror changes
-    nothing above, below and in depth.
+    looks: thing -> its look, by default its name. objects: everything that the prompt names, if
+    more than two. Empty if the probe does not apply: a mirror changes nothing above, below and in
+    depth.
     """
     if is_mirrored(probe) and claim.axis != "horizontal":
         return []
-    first, second = (Subject(one, (looks or {}).get(one, one)) for one in claim.order)
-    asked = Alternative(
+    first, second = (Subject(thing, (looks or {}).get(thing, thing)) for thing in claim.order)
+    alternative = Alternative(
         "order",
         first,
         second,
@@ -151,42 +167,44 @@ def ask_stated(
         objects=objects,
         name=name,
     )
-    return [ask_which(asked, case, probe, images)]
+    return [ask_which(alternative, case, probe, images)]
 
 
 def _mirrored(claim: Stated | None) -> Stated | None:
-    """What a claim is in the mirror image."""
+    """Returns a claim as it is in the mirror image."""
     exchanged = {"left_of": "right_of", "right_of": "left_of"}
     return claim and claim._replace(relation=exchanged.get(claim.relation, claim.relation))
 
 
-def ask_binding(asked: Alternative, case: Case, probe: str, images: Sequence[Image]) -> Question:
-    """Does each subject do its own (first label), or each the other's (second)?
+def ask_binding(
+    alternative: Alternative, case: Case, probe: str, images: Sequence[Image]
+) -> Question:
+    """Asks whether each subject does its own action (first label), or the other's (second).
 
-    Which of the two the prompt describes first is drawn per case: else "the first description"
-    would always be right (OTS-Bench, Table 16).
+    The order of both descriptions is drawn per case: else "the first description" would always be
+    right (OTS-Bench, Table 16).
     """
-    first, second = asked.first, asked.second
+    first, second = alternative.first, alternative.second
     if random.Random(f"{case.id}/description").random() < 0.5:
-        asked = replace(
-            asked,
-            first=first._replace(told=second.told),
-            second=second._replace(told=first.told),
-            labels=asked.labels[::-1],
+        alternative = replace(
+            alternative,
+            first=first._replace(description=second.description),
+            second=second._replace(description=first.description),
+            labels=alternative.labels[::-1],
         )
     if _b_comes_first(case, probe):
-        asked = replace(asked, first=asked.second, second=asked.first)
+        alternative = replace(alternative, first=alternative.second, second=alternative.first)
     texts = ("the edited picture shows (x)", "the edited picture shows (y)")
-    return _question(asked, case, probe, images, texts)
+    return _question(alternative, case, probe, images, texts)
 
 
 def ask_together(frames: Sequence[Question]) -> Question:
-    """One question about a clip as a whole, from the same one about each of its frames in the order
-    of time: a source comes first, then all frames."""
+    """Merges the same question about each frame of a clip, in order of time, into one about the
+    clip: a source comes first, then all frames."""
     first = frames[0]
-    shown = (*first.images[:-1], *(question.images[-1] for question in frames))
+    images = (*first.images[:-1], *(question.images[-1] for question in frames))
     preface = read_prompt("clip").fill(count=str(len(frames)))
-    return replace(first, prompt=f"{preface}\n{first.prompt}", images=shown, frame=None, digest="")
+    return replace(first, prompt=f"{preface}\n{first.prompt}", images=images, frame=None, digest="")
 
 
 def ask_yes_no(
@@ -197,9 +215,9 @@ def ask_yes_no(
     image: Image | None,
     probe: str = ORIGINAL,
 ) -> Question:
-    """A free question whose answer is yes or no; `swap` exchanges the digits of the answers.
+    """Asks a free yes/no question; `swap` exchanges the digits of the answers.
 
-    image: None where a text is judged.
+    image: None if a text is judged.
     """
     labels = ("yes", "no")
     digits = _digits(case, name, ORIGINAL, 2)
@@ -244,42 +262,42 @@ def ask_mention(
 
 
 def _question(
-    asked: Alternative,
+    alternative: Alternative,
     case: Case,
     probe: str,
     images: Sequence[Image],
     texts: tuple[str, str],
 ) -> Question:
-    a, b = asked.first, asked.second
-    name = asked.name or asked.task
+    a, b = alternative.first, alternative.second
+    name = alternative.name or alternative.task
     digits = _digits(case, name, probe, 3)
-    answers = (*asked.labels, INVALID)
-    facts = {"first": a.told, "second": b.told, "axis": asked.axis}
-    if asked.claim is not None:
-        facts |= asked.claim._asdict()
-    if asked.objects:
-        facts["objects"] = "|".join(asked.objects)
+    answers = (*alternative.labels, INVALID)
+    facts = {"first": a.description, "second": b.description, "axis": alternative.axis}
+    if alternative.claim is not None:
+        facts |= alternative.claim._asdict()
+    if alternative.objects:
+        facts["objects"] = "|".join(alternative.objects)
     return Question(
         case=case.id,
         name=name,
         probe=probe,
-        task=asked.task,
+        task=alternative.task,
         subjects=(a.name, b.name),
         labels=answers,
-        prompt=read_prompt(asked.prompt or asked.task).fill(
+        prompt=read_prompt(alternative.prompt or alternative.task).fill(
             first=a.name,
             first_look=a.look,
-            first_told=a.told,
+            first_told=a.description,
             second=b.name,
             second_look=b.look,
-            second_told=b.told,
+            second_told=b.description,
             answers=_listed(digits, (*texts, "neither of these can be said")),
             neither_number=digits[2],
-            **asked.values,
+            **alternative.values,
         ),
         answers=dict(zip(digits, answers, strict=True)),
         images=tuple(map(ImageOps.mirror, images)) if is_mirrored(probe) else tuple(images),
-        prior=asked.prior,
+        prior=alternative.prior,
         facts=facts,
     )
 

@@ -1,6 +1,6 @@
-"""What a judge is told of the frame in which a constrained pair should be seen.
+"""Texts for judges about the frame in which a constrained pair should be seen.
 
-It says who looks, from where. It does not say what follows for left and right: that is the answer.
+They state the viewer's place, not what follows for left and right: that is the answer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ...schema import Frame
 
-SEEN: Mapping[Frame, str] = {
+VIEWS: Mapping[Frame, str] = {
     "facing": "from the front: what is shown faces the viewer",
     "behind": "from behind: the viewer looks the way that what is shown faces",
     "seat": "from the place of the person who uses or plays it",
@@ -31,4 +31,4 @@ SEEN: Mapping[Frame, str] = {
     "ltr": "straight on and upright",
     "rtl": "straight on and upright",
 }
-"""Frame -> how the scene should be seen; completes "The scene should be seen ..."."""
+"""Frame -> text that completes "The scene should be seen ..."."""

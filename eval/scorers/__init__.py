@@ -24,19 +24,19 @@ class ScorerError(RunFailed):
 class Scorer(Protocol):
     """Scores images by their prompts. Higher is better.
 
-    It may have `batch: int`, the pairs that it is given at a time; 1 where it has none.
+    An optional attribute `batch: int` is the number of pairs at a time, 1 by default.
     """
 
     def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
-        """The score of each prompt and its RGB image, in order.
+        """Returns the score of each prompt and its RGB image, in order.
 
-        May raise anything for pairs without a score: each is then tried on its own. LoadError and
-        BudgetError end the run.
+        May raise any error for pairs without a score: each pair is then tried on its own. LoadError
+        and BudgetError end the run.
         """
         ...
 
     def identity(self) -> dict[str, str]:
-        """What scores (kind, model, revision, settings); part of every record."""
+        """Kind, model, revision and settings; part of every record."""
         ...
 
 

@@ -27,9 +27,9 @@ class ClipFeatures(ContrastiveScorer):
         with torch.inference_mode():
             pixels = self.pixels([image.convert("RGB") for image in images])
             placed = pixels.to(self.placement.device, self.placement.torch_dtype)
-            seen = self.model.get_image_features(pixel_values=placed).pooler_output
-        found: Array = seen.double().cpu().numpy()
-        return found
+            output = self.model.get_image_features(pixel_values=placed).pooler_output
+        features: Array = output.double().cpu().numpy()
+        return features
 
     def _scores(self, prompts: Sequence[str], images: Sequence[Image]) -> torch.Tensor:
         return self.cosines(prompts, images)

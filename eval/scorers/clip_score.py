@@ -21,7 +21,7 @@ class ClipScoreOptions(LocalScorerOptions):
     """Options of `clipscore`."""
 
     scale: float = 100
-    """What the cosine is multiplied by; 2.5 in the paper."""
+    """Factor of the cosine; 2.5 in the paper."""
     prefix: str = ""
     """Text before every prompt; `A photo depicts ` in the paper."""
 

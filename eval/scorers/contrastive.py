@@ -1,4 +1,4 @@
-"""What scorers of CLIP's family share: directions of image and text in one space."""
+"""Shared code of CLIP's family of scorers: directions of image and text in one space."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ class ContrastiveScorer(LocalScorer):
             return self.placed(self.checkpoint.load(CLIPModel))
 
     def cosines(self, prompts: Sequence[str], images: Sequence[Image]) -> torch.Tensor:
-        """Shape (n,), in [-1, 1]: of the angle between each image and its prompt."""
-        seen = self.model.get_image_features(pixel_values=self._placed(self.pixels(images)))
-        read = self.model.get_text_features(**self.tokens(prompts))
-        image, text = (_unit(found.pooler_output) for found in (seen, read))
+        """Cosines of the angles between each image and its prompt, shape (n,), in [-1, 1]."""
+        image_output = self.model.get_image_features(pixel_values=self._placed(self.pixels(images)))
+        text_output = self.model.get_text_features(**self.tokens(prompts))
+        image, text = (_unit(output.pooler_output) for output in (image_output, text_output))
         cosines: torch.Tensor = (image * text).sum(dim=-1)
         return cosines
 
     def pixels(self, images: Sequence[Image]) -> torch.Tensor:
         """Shape (n, 3, side, side)."""
-        found: torch.Tensor = self.processor.image_processor(
+        values: torch.Tensor = self.processor.image_processor(
             images=list(images), return_tensors="pt"
         )["pixel_values"]
-        return found
+        return values
 
     def tokens(self, prompts: Sequence[str]) -> dict[str, torch.Tensor]:
-        """Of the text encoder, padded to its length and cut there."""
-        found = self.tokenizer(
+        """Tokens for the text encoder, padded and cut to its length."""
+        encoded = self.tokenizer(
             list(prompts),
             padding="max_length",
             truncation=True,
@@ -60,7 +60,8 @@ class ContrastiveScorer(LocalScorer):
             return_tensors="pt",
         )
         return {
-            name: found[name].to(self.placement.device) for name in ("input_ids", "attention_mask")
+            name: encoded[name].to(self.placement.device)
+            for name in ("input_ids", "attention_mask")
         }
 
     @cached_property

@@ -1,7 +1,7 @@
-"""What turns an image into numbers that sets of images are compared by: FID, KID, CMMD.
+"""Features of images by which sets of images are compared: FID, KID, CMMD.
 
 ``inception:FILE`` gives the features of the published FID; ``clip:MODEL`` those of CMMD. A distance
-is named with its extractor: a Frechet distance of CLIP's features is no FID.
+is named with its extractor: a Frechet distance of CLIP's features is not an FID.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class FeatureExtractor(Protocol):
     """Turns images into features."""
 
     distances: ClassVar[tuple[str, ...]]
-    """Of `fid`, `fd`, `kid` and `cmmd`: what its features are used for."""
+    """Distances of its features, of `fid`, `fd`, `kid` and `cmmd`."""
 
     def features(self, images: Sequence[Image]) -> Array:
-        """Shape (n, d), of RGB images. Raises LoadError where the model can't be loaded."""
+        """Features of RGB images, shape (n, d). Raises LoadError if the model can't be loaded."""
         ...
 
     def identity(self) -> dict[str, str]:
-        """What extracts (kind, model, revision, settings); part of every record."""
+        """Kind, model, revision and settings; part of every record."""
         ...
 
 

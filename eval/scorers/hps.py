@@ -101,29 +101,29 @@ class HumanPreferenceScore(ContrastiveScorer):
 
 
 def from_open_clip(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The weights of open_clip's CLIP by the names that transformers gives them.
+    """Renames the weights of open_clip's CLIP to transformers' names.
 
     Raises KeyError for a weight that CLIP does not have.
     """
-    found: dict[str, torch.Tensor] = {}
+    renamed: dict[str, torch.Tensor] = {}
     for name, value in weights.items():
         layer = _LAYER.fullmatch(name.removeprefix("visual."))
         if layer:
             side = "vision_model" if name.startswith("visual.") else "text_model"
-            for part, one in _parts(layer[2], value):
-                found[f"{side}.encoder.layers.{layer[1]}.{part}"] = one
+            for weight_name, weight in _parts(layer[2], value):
+                renamed[f"{side}.encoder.layers.{layer[1]}.{weight_name}"] = weight
         elif name in _TURNED:
-            found[_TURNED[name]] = value.T.contiguous()
+            renamed[_TURNED[name]] = value.T.contiguous()
         elif name != "attn_mask":
-            found[_OUTSIDE[name]] = value
-    return found
+            renamed[_OUTSIDE[name]] = value
+    return renamed
 
 
 def _parts(name: str, value: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """A weight of a layer: as it is, or cut into query, key and value."""
-    part, _, kind = name.rpartition(".")
-    if part == "attn" and kind.startswith("in_proj_"):
-        for role, one in zip("qkv", value.chunk(3), strict=True):
-            yield f"self_attn.{role}_proj.{kind.removeprefix('in_proj_')}", one.contiguous()
+    """Yields a weight of a layer unchanged, or cut into query, key and value."""
+    module, _, kind = name.rpartition(".")
+    if module == "attn" and kind.startswith("in_proj_"):
+        for role, chunk in zip("qkv", value.chunk(3), strict=True):
+            yield f"self_attn.{role}_proj.{kind.removeprefix('in_proj_')}", chunk.contiguous()
     else:
-        yield f"{_PARTS[part]}.{kind}", value
+        yield f"{_PARTS[module]}.{kind}", value

@@ -30,10 +30,10 @@ WEIGHTS = "HPSv3.safetensors"
 REWARD = "<|Reward|>"
 """The token at which the head reads."""
 PIXELS = 256 * 28 * 28
-"""Of every image, about; its sides are multiples of `SIDE`."""
+"""Approximate number of pixels of every image; its sides are multiples of `SIDE`."""
 SIDE = 28
 TEXTS = ("INSTRUCTION", "prompt_with_special_token")
-"""Of the published package: the instruction, and what comes after the prompt."""
+"""Names in the published package of the instruction and of the text after the prompt."""
 
 
 class HpsV3Options(LocalScorerOptions):
@@ -64,10 +64,10 @@ class HPSv3(LocalScorer):
     @cached_property
     def processor(self) -> Any:
         with self.loading():
-            found: Any = load_processor(self.base.source, self.base.commit)
-        found.tokenizer.add_special_tokens({"additional_special_tokens": [REWARD]})
-        found.tokenizer.padding_side = "right"
-        return found
+            processor: Any = load_processor(self.base.source, self.base.commit)
+        processor.tokenizer.add_special_tokens({"additional_special_tokens": [REWARD]})
+        processor.tokenizer.padding_side = "right"
+        return processor
 
     @cached_property
     def model(self) -> Any:
@@ -86,12 +86,12 @@ class HPSv3(LocalScorer):
             first, second, last = (nn.Linear(into, out) for out, into in sizes)
             # Number 2 is its dropout, which does nothing here.
             head = nn.Sequential(first, nn.ReLU(), nn.Identity(), second, nn.ReLU(), last)
-            parts: dict[str, dict[str, torch.Tensor]] = {"body": {}, "head": {}}
+            weights_of: dict[str, dict[str, torch.Tensor]] = {"body": {}, "head": {}}
             for name, value in weights.items():
-                if part := _renamed(name):
-                    parts[part[0]][part[1]] = value
-            body.load_state_dict(parts["body"])
-            head.load_state_dict(parts["head"])
+                if place := _renamed(name):
+                    weights_of[place[0]][place[1]] = value
+            body.load_state_dict(weights_of["body"])
+            head.load_state_dict(weights_of["head"])
             return nn.ModuleDict(
                 {"body": self.placed(body), "head": head.to(self.placement.device).eval()}
             )
@@ -134,7 +134,7 @@ class HPSv3(LocalScorer):
 
 
 def fitted(width: int, height: int) -> tuple[int, int]:
-    """The size at which an image has about `PIXELS` pixels: width and height.
+    """Returns width and height at which an image has about `PIXELS` pixels.
 
     Rounded up where it grows and down where it shrinks, as Qwen's own preparation does.
     """
@@ -142,18 +142,18 @@ def fitted(width: int, height: int) -> tuple[int, int]:
     if sides[0] * sides[1] == PIXELS:
         return sides[0], sides[1]
     factor = math.sqrt(PIXELS / (width * height))
-    whole = math.floor if sides[0] * sides[1] > PIXELS else math.ceil
-    wide, high = (max(SIDE, whole(side * factor / SIDE) * SIDE) for side in (width, height))
+    rounded = math.floor if sides[0] * sides[1] > PIXELS else math.ceil
+    wide, high = (max(SIDE, rounded(side * factor / SIDE) * SIDE) for side in (width, height))
     return wide, high
 
 
 def published_texts() -> tuple[str, str]:
-    """The instruction and the end of the question, from the published package's source.
+    """Reads the instruction and the end of the question from the published package's source.
 
-    Raises UsageError where the package is not there.
+    Raises UsageError without the package.
     """
-    found = importlib.util.find_spec("hpsv3")
-    places = list(found.submodule_search_locations or ()) if found else []
+    package = importlib.util.find_spec("hpsv3")
+    places = list(package.submodule_search_locations or ()) if package else []
     path = Path(places[0], "dataset", "data_collator_qwen.py") if places else None
     if path is None or not path.is_file():
         raise UsageError(

@@ -27,7 +27,7 @@ TOKENIZER = "bert-base-uncased"
 MOST_TOKENS = 35
 MEAN = 0.16717362830052426
 STD = 1.0333394966054072
-"""Of the raw reward over the data that it was tuned on; what is printed is standardized."""
+"""Standard deviation of the raw reward over the data of its tuning, by which it is standardized."""
 HEAD = 64
 """Width of an attention head in both sizes of BLIP's image encoder."""
 
@@ -134,7 +134,7 @@ def build(weights: Mapping[str, torch.Tensor], text: Mapping[str, Any]) -> Any:
         layer_norm_eps=1e-6,
         hidden_act="gelu",
     )
-    known = {
+    fields = {
         name: text[name]
         for name in (
             "vocab_size",
@@ -150,12 +150,12 @@ def build(weights: Mapping[str, torch.Tensor], text: Mapping[str, Any]) -> Any:
         if name in text
     }
     # `is_decoder` is what makes transformers build the layers that look at the image.
-    reading = BlipTextConfig(**known, encoder_hidden_size=width, is_decoder=True)
+    reading = BlipTextConfig(**fields, encoder_hidden_size=width, is_decoder=True)
     sizes = [weights[f"mlp.layers.{n}.weight"].shape for n in (0, 2, 4, 6, 7)]
     layers = [nn.Linear(into, out) for out, into in sizes]
     # Numbers 1, 3 and 5 are its dropouts, which do nothing here.
     head = nn.Sequential(
-        *(one for layer in layers[:3] for one in (layer, nn.Identity())), *layers[3:]
+        *(module for layer in layers[:3] for module in (layer, nn.Identity())), *layers[3:]
     )
     model = nn.ModuleDict(
         {
@@ -171,18 +171,21 @@ def build(weights: Mapping[str, torch.Tensor], text: Mapping[str, Any]) -> Any:
 def rewards(
     model: Any, tokens: torch.Tensor, mask: torch.Tensor, pixels: torch.Tensor
 ) -> torch.Tensor:
-    """Shape (n,): standardized rewards of tokens and mask (n, 35) and pixels (n, 3, side, side)."""
+    """Standardized rewards, shape (n,), of tokens and mask (n, 35) and pixels (n, 3, side,
+    side)."""
     import torch
 
-    seen = model["vision"](pixel_values=pixels).last_hidden_state
-    read = model["text"](
+    image_states = model["vision"](pixel_values=pixels).last_hidden_state
+    text_states = model["text"](
         input_ids=tokens,
         attention_mask=mask,
-        encoder_hidden_states=seen,
-        encoder_attention_mask=torch.ones(seen.shape[:-1], dtype=torch.long, device=seen.device),
+        encoder_hidden_states=image_states,
+        encoder_attention_mask=torch.ones(
+            image_states.shape[:-1], dtype=torch.long, device=image_states.device
+        ),
         is_decoder=False,
     ).last_hidden_state
-    raw: torch.Tensor = model["head"](read[:, 0])
+    raw: torch.Tensor = model["head"](text_states[:, 0])
     return (raw[:, 0] - MEAN) / STD
 
 

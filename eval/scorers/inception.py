@@ -77,10 +77,10 @@ class InceptionFeatures:
     def features(self, images: Sequence[Image]) -> Array:
         import torch
 
-        found = []
+        batches = []
         with torch.inference_mode():
             for image in images:
                 pixels = torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)[None]
-                seen = self.network(pixels.to(self.device, torch.float32), return_features=True)
-                found.append(seen.reshape(-1).double().cpu().numpy())
-        return np.stack(found)
+                features = self.network(pixels.to(self.device, torch.float32), return_features=True)
+                batches.append(features.reshape(-1).double().cpu().numpy())
+        return np.stack(batches)

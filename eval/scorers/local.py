@@ -1,4 +1,4 @@
-"""What scorers that run here share: a checkpoint, where it computes, and how much at a time."""
+"""Shared code of local scorers: checkpoint, device and batches."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class LocalScorer(ABC):
             scores = self._scores(
                 [prompt for prompt, _ in pairs], [image.convert("RGB") for _, image in pairs]
             )
-        found: list[float] = scores.float().cpu().tolist()
-        return found
+        values: list[float] = scores.float().cpu().tolist()
+        return values
 
     @abstractmethod
     def _scores(self, prompts: Sequence[str], images: Sequence[Image]) -> torch.Tensor:

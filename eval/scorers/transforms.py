@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MEAN = (0.48145466, 0.4578275, 0.40821073)
 STD = (0.26862954, 0.26130258, 0.27577711)
-"""Of the pixels that CLIP was trained with, in [0, 1], red, green and blue."""
+"""Standard deviation of CLIP's training pixels in [0, 1], red, green and blue."""
 
 
 def cropped(image: Image, side: int) -> Image:
@@ -28,8 +28,8 @@ def cropped(image: Image, side: int) -> Image:
     else:
         size = int(side * width / height), side
     resized = image if size == image.size else image.resize(size, Resampling.BICUBIC)
-    left, top = (round((length - side) / 2) for length in size)
-    return resized.crop((left, top, left + side, top + side))
+    x, y = (round((length - side) / 2) for length in size)
+    return resized.crop((x, y, x + side, y + side))
 
 
 def padded(image: Image, side: int) -> Image:

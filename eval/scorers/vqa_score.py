@@ -56,11 +56,11 @@ class VqaScore:
         return {"kind": "vqascore", "prompt": self._prompt.version, **inner}
 
     def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
-        """Raises ScorerError where the model gives no probabilities."""
+        """Scores by the share of yes. Raises ScorerError for a model without probabilities."""
         questions = [self._question(prompt, image) for prompt, image in pairs]
         different = {question.case: question for question in questions}  # frames may be alike
-        said = {q.case: verdict for q, verdict in self.judge.judge(different.values())}
-        return [_share_of_yes(said[question.case]) for question in questions]
+        verdicts = {q.case: verdict for q, verdict in self.judge.judge(different.values())}
+        return [_share_of_yes(verdicts[question.case]) for question in questions]
 
     def _question(self, prompt: str, image: Image) -> Question:
         content = hashlib.sha256(f"{image.size} {prompt}".encode() + image.tobytes())

@@ -36,15 +36,15 @@ ANIMALS = (
     "cat dog horse cow sheep pig goat fox elephant giraffe bear rabbit".split()
 )  # short names that no other name holds
 STOUT = [name for name in ANIMALS if name not in ("elephant", "giraffe")]
-"""Animals that are found when they are drawn small, too."""
+"""Animals that are detected even if they are drawn small."""
 _PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
 _PAIR: dict[str, Any] = {"pair_type": "A-A", "review": [], "provenance": _PROVENANCE}
 
 
-def pairs(names: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Different pairs in random order of mention; things and animals where none are named."""
-    names = names or [name for name in entity_names() if clothes(name) is None]
-    return random.Random(1).sample(list(itertools.permutations(names, 2)), PAIRS)
+def pairs(entities: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Returns different pairs in random order of mention; by default of things and animals."""
+    entities = entities or [name for name in entity_names() if clothes(name) is None]
+    return random.Random(1).sample(list(itertools.permutations(entities, 2)), PAIRS)
 
 
 def _entity(name: str) -> Entity:
@@ -52,7 +52,7 @@ def _entity(name: str) -> Entity:
 
 
 def neutral(first: str, second: str) -> T2IHomogenization:
-    """A pair that is named without a layout, in both orders."""
+    """Row of a pair that is named without a layout, in both orders."""
     return T2IHomogenization(
         **_PAIR,
         first=_entity(first),
@@ -66,7 +66,7 @@ def neutral(first: str, second: str) -> T2IHomogenization:
 
 
 def explicit(left: str, right: str) -> T2ICorrectness:
-    """A pair whose layout the prompt says."""
+    """Row of a pair whose layout the prompt states."""
     return T2ICorrectness(
         domain="selftest",
         family=f"{left}-{right}",
@@ -91,7 +91,7 @@ def explicit(left: str, right: str) -> T2ICorrectness:
 
 
 def related(number: int, first: str, second: str) -> SpatialUC:
-    """A pair of which the first is stated to stand left."""
+    """Row of a pair whose first thing is stated to stand left."""
     return SpatialUC(
         prompt_id=f"selftest_{number}",
         pair_id=f"selftest_{number}",
@@ -105,9 +105,9 @@ def related(number: int, first: str, second: str) -> SpatialUC:
     )
 
 
-def stated(number: int, names: Sequence[str]) -> SpatialVISOR:
-    """A pair with one of four stated relations in the plane, in turn."""
-    a, b = names
+def stated(number: int, entities: Sequence[str]) -> SpatialVISOR:
+    """Row of a pair with one of four stated relations in the plane, in turn."""
+    a, b = entities
     phrases = ("to the left of", "to the right of", "above", "below")
     relations: tuple[Any, ...] = ("left_of", "right_of", "above", "below")
     return SpatialVISOR(
@@ -121,9 +121,9 @@ def stated(number: int, names: Sequence[str]) -> SpatialVISOR:
     )
 
 
-def deep(number: int, names: Sequence[str]) -> Spatial3D:
-    """A pair with one of three stated relations in depth, in turn."""
-    a, b = names
+def deep(number: int, entities: Sequence[str]) -> Spatial3D:
+    """Row of a pair with one of three stated relations in depth, in turn."""
+    a, b = entities
     phrases = ("in front of", "behind", "partly hidden by")
     relations: tuple[Any, ...] = ("in_front_of", "behind", "hidden_by")
     return Spatial3D(
@@ -137,14 +137,14 @@ def deep(number: int, names: Sequence[str]) -> Spatial3D:
     )
 
 
-def chain(number: int, names: Sequence[str]) -> SpatialMulti:
-    """Three in a chain of two relations."""
+def chain(number: int, entities: Sequence[str]) -> SpatialMulti:
+    """Row of three things in a chain of two relations."""
     phrases = {"left_of": "to the left of", "above": "above", "right_of": "to the right of"}
     relations = [list(phrases)[number % 3], list(phrases)[(number + 1) % 3]]
-    a, b, c = names
+    a, b, c = entities
     first, second = (phrases[relation] for relation in relations)
     return SpatialMulti(
-        objects=list(names),
+        objects=list(entities),
         subjects=[a, b],
         relations=relations,
         references=[b, c],
@@ -154,8 +154,8 @@ def chain(number: int, names: Sequence[str]) -> SpatialMulti:
     )
 
 
-def listed(names: Sequence[str]) -> OrderBeyond:
-    """Three that are named in a row."""
+def listed(entities: Sequence[str]) -> OrderBeyond:
+    """Row of three things that are named one after the other."""
 
     def prompt(named: Sequence[str]) -> str:
         return "One {}, one {}, and one {}.".format(*named)
@@ -163,10 +163,10 @@ def listed(names: Sequence[str]) -> OrderBeyond:
     return OrderBeyond(
         setting="three_homogenization",
         axis="horizontal",
-        entities=list(names),
-        looks=list(names),
-        prompt=prompt(names),
-        swapped_prompt=prompt(names[::-1]),
+        entities=list(entities),
+        looks=list(entities),
+        prompt=prompt(entities),
+        swapped_prompt=prompt(entities[::-1]),
         expected=[],
         standards=[],
         review=[],
@@ -175,12 +175,12 @@ def listed(names: Sequence[str]) -> OrderBeyond:
 
 
 def few_pairs() -> list[tuple[str, ...]]:
-    """A few different pairs of animals in random order."""
+    """Returns a few different pairs of animals in random order."""
     return random.Random(2).sample(list(itertools.permutations(STOUT, 2)), FEW)
 
 
 def triples() -> list[tuple[str, ...]]:
-    """A few different triples of animals in random order."""
+    """Returns a few different triples of animals in random order."""
     return random.Random(2).sample(list(itertools.permutations(STOUT, 3)), FEW)
 
 
@@ -189,7 +189,7 @@ def _article(name: str) -> str:
 
 
 def seed(left: str, right: str) -> dict[str, Any]:
-    """Fields of a row with a drawn seed image."""
+    """Returns the fields of a row with a drawn seed image."""
     prompt = f"A {left} on the left and a {right} on the right."
     image = encode_png(draw(RenderGenerator(), ImageRequest(prompt, 0)))
     return {
@@ -203,7 +203,7 @@ def seed(left: str, right: str) -> dict[str, Any]:
 
 
 def bound(left: str, right: str) -> I2ICorrectness:
-    """An edit in which each of a pair does something else."""
+    """Row of an edit in which the two of a pair do different things."""
     does = {left: ACTIONS[0], right: ACTIONS[1]}
     return I2ICorrectness(
         **seed(left, right),

@@ -59,10 +59,10 @@ class Check:
     """Key of `FAULTY`."""
     score: str
     truth: float
-    """What the generator was set to, percent."""
+    """True value by the generator's settings, percent."""
     raw: Score
     corrected: Score
-    """With labels of a part; of a score over time, which no labels correct, the same as `raw`."""
+    """Corrected by labels of some cases; the same as `raw` for a score over time."""
 
     @property
     def holds(self) -> bool:
@@ -72,7 +72,7 @@ class Check:
 
 
 def selftest(progress: Progress = silent, suites: Iterable[str] = tuple(SUITES)) -> list[Check]:
-    """All checks of some suites; one that does not hold means that the chain is broken."""
+    """Runs all checks of some suites; a check that fails means that the chain is broken."""
     checks: list[Check] = []
     trials = [(suite, trial) for suite in suites for trial in trials_of(suite)]
     for number, (suite, trial) in enumerate(trials):
@@ -139,24 +139,24 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
 
 
 def _grain_check(name: str, truth: float, evaluation: Evaluation) -> Check:
-    """The noise of every image, by its difference from the same scene without any."""
+    """Checks the noise of every image by its difference from the same scene without noise."""
     values = []
-    for made in evaluation.run.images().values():
-        with Image.open(evaluation.run.image_path(made)) as image:
+    for result in evaluation.run.images().values():
+        with Image.open(evaluation.run.image_path(result)) as image:
             clean = np.asarray(draw_scene(Scene.of(image)), float)
             noise = np.asarray(image.convert("RGB"), float) - clean
-        # Where nothing is cut off at black or white; rounding adds a twelfth of a level squared.
+        # Only pixels far from black and white are not clipped; rounding adds 1/12 level squared.
         noise = noise[(clean > 5 * GRAIN_ROOM) & (clean < 255 - 5 * GRAIN_ROOM)]
         values.append(math.sqrt(max(0.0, float((noise**2).mean()) - (1 / 12 if truth else 0))))
     clusters = [case.clusters[0] for case in evaluation.cases]
-    (found,) = cluster_interval(values, clusters, (0.0, 255.0))
-    score = Score(found.value, found.interval, n=len(values), name="grain", unit="1")
+    (estimate,) = cluster_interval(values, clusters, (0.0, 255.0))
+    score = Score(estimate.value, estimate.interval, n=len(values), name="grain", unit="1")
     return Check(name, "pixels", "grain", truth=truth, raw=score, corrected=score)
 
 
 def _write_truth(evaluation: Evaluation, generator: Generator, path: Path) -> None:
-    """Labels of a random part of the cases, from what the renderer says that it drew; of a clip
-    those of most of the judged frames."""
+    """Writes labels of some random cases by the renderer's scenes; for a clip, the majority over
+    its judged frames."""
     rng = random.Random(0)
     labels = []
     for case in evaluation.cases:
@@ -172,9 +172,9 @@ def _write_truth(evaluation: Evaluation, generator: Generator, path: Path) -> No
 
 
 def _scenes(evaluation: Evaluation, generator: Generator, case: Case) -> list[Scene]:
-    """What an image shows, or each judged frame of a clip."""
-    made = evaluation.run.images()[case.id]
-    if made.frames:
-        return clip_scenes(generator, case, FrameChoice().of(made.frames, made.fps))
-    with Image.open(evaluation.run.image_path(made)) as image:
+    """Returns the scene of an image, or of each judged frame of a clip."""
+    result = evaluation.run.images()[case.id]
+    if result.frames:
+        return clip_scenes(generator, case, FrameChoice().of(result.frames, result.fps))
+    with Image.open(evaluation.run.image_path(result)) as image:
         return [Scene.of(image)]

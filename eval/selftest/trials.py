@@ -40,12 +40,12 @@ class Trial:
     methods: tuple[str, ...] = ()
     """Specs of methods around the generator; `{weights}` stands for a folder of its weights."""
     weights: str = ""
-    """What tuning did to the renderer, as JSON; empty for no tuning."""
+    """Weights of a tuned renderer, as JSON; empty for no tuning."""
     grain: float | None = None
-    """Standard deviation of every image's noise, levels of 255; None where it is not checked."""
+    """Standard deviation of every image's noise, levels of 255; None if it is not checked."""
     over_time: tuple[str, ...] = ()
-    """Of the scores, those over time of clips: labels say what most of a clip shows and can't
-    correct them, so they are checked with the judge that has no faults."""
+    """Scores over time of clips: labels of whole clips can't correct them, so they are checked only
+    with the judge without faults."""
 
 
 def homogenization_trials() -> Iterator[Trial]:
@@ -60,17 +60,17 @@ def homogenization_trials() -> Iterator[Trial]:
 
 
 def clip_trials() -> Iterator[Trial]:
-    """Clips of which a share changes sides before the second of three judged frames."""
+    """Clips, some of which change sides before the second of three judged frames."""
     bias, share, swaps_at = 1.5, 0.3, 0.25
-    left = _sigmoid(bias)
-    last = left * (1 - share) + (1 - left) * share  # so are two of three frames
+    first = _sigmoid(bias)
+    last = first * (1 - share) + (1 - first) * share  # so are two of three frames
     yield Trial(
         name=f"T2I homogenization, {share:.0%} of clips change sides",
         generator=f"render:?order_bias={bias}&video=3&swaps_at={swaps_at}&swaps={share}",
         rows=[rows.neutral(a, b) for a, b in rows.few_pairs()],
         truths=lambda cases: {
             "signed_index": 100 * (2 * last - 1),
-            "order_first_frame": 100 * left,
+            "order_first_frame": 100 * first,
             "order_last_frame": 100 * last,
             "order_changed": 100 * share,
         },
@@ -79,7 +79,7 @@ def clip_trials() -> Iterator[Trial]:
 
 
 def clip_scenes(generator: Generator, case: Case, frames: Iterable[int]) -> list[Scene]:
-    """What some frames of a case's clip show; its file holds pixels alone."""
+    """Returns the scenes of some frames of a case's clip; its file holds only pixels."""
     assert isinstance(generator, RenderGenerator)
     scenes = generator.scenes(ImageRequest(case.prompt, case.seed, fields=case.fields))
     return [scenes[number] for number in frames]
@@ -222,7 +222,7 @@ def _obeyed(
     return Trial(
         name=f"{name}, grounding {SPATIAL}",
         generator=f"render:?grounding={SPATIAL}",
-        rows=[row(number, names) for number, names in enumerate(things)],
+        rows=[row(number, entities) for number, entities in enumerate(things)],
         truths=lambda cases: {score: STATED},
         judge=RULE,
     )
@@ -235,7 +235,7 @@ def beyond_trials() -> Iterator[Trial]:
     yield Trial(
         name="Order beyond, order bias 1",
         generator=f"render:?order_bias={bias}",
-        rows=[rows.listed(names) for names in rows.triples()],
+        rows=[rows.listed(entities) for entities in rows.triples()],
         truths=lambda cases: {"order_index": 100 * index},
         judge=RULE,
     )

@@ -15,7 +15,7 @@ from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness, T2ICorrectnessGold
 from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
 from ..questions.asking import Alternative, Subject, ask_binding, ask_which
-from ..questions.frames import SEEN
+from ..questions.frames import VIEWS
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
 from .base import Headline, Measure, R, Suite, about_pair, by_variant, case_items
@@ -56,7 +56,7 @@ def ask_arrangement(
         Subject(row.right, row.tell_right),
         ("correct", "wrong"),
         prior=RIGHT.prior,
-        values={"context": row.context, "seen": SEEN[row.frame]},
+        values={"context": row.context, "seen": VIEWS[row.frame]},
     )
     return ask_which(alternative, case, probe, images)
 

@@ -21,7 +21,7 @@ from counterprior.eval.engine.evaluation import source_image
 from counterprior.eval.generators import draw, open_generator
 from counterprior.eval.judges.faulty import Faults, FaultyJudge
 from counterprior.eval.judges.pixels import PixelJudge
-from counterprior.eval.questions.frames import SEEN
+from counterprior.eval.questions.frames import VIEWS
 from counterprior.eval.results.judge_card import JudgeCard, judge_card
 from counterprior.eval.selftest.run import selftest
 from counterprior.eval.selftest.trials import trials_of
@@ -316,15 +316,15 @@ def test_a_strategy_is_known_by_its_cell_and_by_its_twins(
 
 
 def test_a_judge_is_told_the_frame_and_not_the_answer() -> None:
-    assert set(SEEN) == set(FRAMES)
-    assert not [told for told in SEEN.values() if side_word(told)]
+    assert set(VIEWS) == set(FRAMES)
+    assert not [told for told in VIEWS.values() if side_word(told)]
     suite = open_suite("t2i_correctness")
     (row, *_) = next(trials_of(suite.name)).rows
     turned = row.model_copy(update={"frame": "south-up"})
     (question,) = suite.questions(
         turned, next(iter(suite.cases(turned, 1))), [Image.new("RGB", (1, 1))], "original"
     )
-    assert SEEN["south-up"] in question.prompt
+    assert VIEWS["south-up"] in question.prompt
 
 
 def test_a_failure_is_no_part_of_the_valid_rate() -> None:
