@@ -15,7 +15,9 @@ def captioning(
     calls: CallOptions,
     captioner: Annotated[
         list[str] | None,
-        Model("--captioner", help="Spec: openai:MODEL, hf-vlm:PATH, python:...; repeatable."),
+        Model(
+            "--captioner", help="Spec: openai:MODEL, hf-vlm:PATH, recorded:FILE ...; repeatable."
+        ),
     ] = None,
     boxes: Annotated[
         Path | None, Input(help="COCO instances of photographs; without them, scenes are drawn.")

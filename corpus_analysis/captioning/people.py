@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
-from ...eval.core import Case, GeneratedText, ImageRequest
-from ...eval.suites.caption_order import PEOPLE, CaptionOrderSuite, image_of
 from ...parsing import read_rows
-from ...schema import CaptionOrder
-from ...storage import without_surrogates
 
 KEYS = ("image", "file_name", "image_id")
 """Columns that may name the image of a row, in order of preference."""
@@ -39,40 +33,6 @@ class HumanCaptions:
     """In the order of the file."""
     of_other_images: int
     """Captions of other images."""
-
-
-class People:
-    """People's captions in a generator's place."""
-
-    def __init__(self, captions: Iterable[HumanCaption]) -> None:
-        self._texts: dict[str, list[str]] = defaultdict(list)
-        for caption in captions:
-            self._texts[caption.image].append(caption.text)
-
-    @property
-    def most(self) -> int:
-        """Number of captions of the image that has most."""
-        return max(map(len, self._texts.values()))
-
-    def identity(self) -> dict[str, str]:
-        words = json.dumps(self._texts, sort_keys=True).encode()
-        return {"kind": "people", "captions": hashlib.sha256(words).hexdigest()[:12]}
-
-    def cases(self, rows: Iterable[CaptionOrder]) -> Iterator[Case]:
-        """Yields a case for each of the captions of these images."""
-        suite = CaptionOrderSuite()
-        for row in rows:
-            for case in suite.cases(row, len(self._texts.get(row.image, ()))):
-                if case.variant == PEOPLE:
-                    yield case
-
-    def generate(self, request: ImageRequest) -> GeneratedText:
-        """Raises FileNotFoundError for a case without a caption."""
-        case = request.case
-        texts = [] if case is None else self._texts.get(image_of(case), [])
-        if case is None or case.number >= len(texts):
-            raise FileNotFoundError("nobody wrote this caption")
-        return GeneratedText(without_surrogates(texts[case.number]))
 
 
 def read_people(path: Path, ids: Mapping[str, str]) -> HumanCaptions:

@@ -46,10 +46,12 @@ from ...eval.suites.caption_order import (
     write_images,
 )
 from ...progress import Progress, silent
+from ...specs import Spec
 from ...storage import Lock, write_json, write_whole
 from ..captions.parser import installed_model
 from .judge import NamesJudge
-from .people import People, read_people
+from .people import read_people
+from .recorded import KIND, RecordedCaptions, captions_of_people, read_recorded
 from .things import SCENES, Photographs, photographs, scenes
 
 IMAGES = "images.jsonl"
@@ -78,7 +80,8 @@ class CaptioningSettings:
     out: Path
     """Folder of the run."""
     captioners: tuple[str | Captioner, ...] = ()
-    """Specs, or captioners; see `eval.captioners.as_captioner`."""
+    """Specs, or captioners; see `eval.captioners.as_captioner`. `recorded:FILE` is each captioner
+    with captions in the readings of another run."""
     scenes: int = 200
     """Number of rendered scenes, without boxes."""
     boxes: Path | None = None
@@ -181,7 +184,7 @@ def measure_captions(settings: CaptioningSettings, progress: Progress = silent) 
         images = _images(settings)
         plan = settings.cost.plan(settings.out)
         # All are opened first, so that a wrong spec or key fails before the first call.
-        captioners = [as_generator(_in_place(item)) for item in settings.captioners]
+        captioners = [one for item in settings.captioners for one in _in_place(item)]
         names = _names(captioners)
         for captioner in captioners:
             if isinstance(captioner, Prepared):
@@ -243,7 +246,8 @@ def _check(settings: CaptioningSettings) -> None:
         raise UsageError(
             f"{settings.out} was made by another version, whose captions are not runs of "
             f"{CaptionOrderSuite.name}",
-            "choose another --out",
+            f"choose another --out; to score those captions there, pass "
+            f"--captioner {KIND}:{settings.out / READINGS}",
             code="another-version",
         )
 
@@ -256,9 +260,14 @@ def _images(settings: CaptioningSettings) -> Photographs:
     return photographs(settings.boxes, settings.images, settings.limit)
 
 
-def _in_place(captioner: str | Captioner) -> Any:
-    """What opens a captioner in a generator's place."""
-    return f"caption:{captioner}" if isinstance(captioner, str) else captioner
+def _in_place(captioner: str | Captioner) -> list[CaseGenerator]:
+    """A captioner in a generator's place, or each of those with captions in a file."""
+    if not isinstance(captioner, str):
+        return [as_generator(captioner)]
+    spec = Spec.parse(captioner)
+    if spec.kind == KIND:
+        return [*read_recorded(Path(spec.argument))]
+    return [as_generator(f"caption:{captioner}")]
 
 
 def _names(captioners: Sequence[CaseGenerator]) -> list[str]:
@@ -280,17 +289,19 @@ def _names(captioners: Sequence[CaseGenerator]) -> list[str]:
 
 def _identity_of(generator: Mapping[str, str]) -> dict[str, str]:
     """Identity of the captioner that stands in a generator's place."""
+    if "inner_kind" not in generator:
+        return dict(generator)
     return {
         name.replace("inner_", "", 1): value for name, value in generator.items() if name != "kind"
     }
 
 
-def _people(path: Path | None, images: Photographs) -> tuple[People | None, int]:
+def _people(path: Path | None, images: Photographs) -> tuple[RecordedCaptions | None, int]:
     """Reads people's captions; returns them with the number of captions of other images."""
     if path is None:
         return None, 0
     captions = read_people(path, images.ids)
-    return People(captions.captions), captions.of_other_images
+    return captions_of_people(captions.captions), captions.of_other_images
 
 
 @dataclass(frozen=True)
@@ -311,7 +322,7 @@ class _Runs:
             where="" if len(wordings) == len(WORDINGS) else f"wordings={','.join(wordings)}",
         )
 
-    def of_people(self, people: People) -> JudgedRun:
+    def of_people(self, people: RecordedCaptions) -> JudgedRun:
         cases = frozenset(case.id for case in people.cases(self.rows.rows))  # type: ignore[arg-type]
         return self._judged(
             PEOPLE_NAME,

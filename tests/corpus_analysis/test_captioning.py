@@ -423,8 +423,37 @@ def test_a_run_of_the_command_is_a_run_of_the_engine(tmp_path: Path) -> None:
 def test_a_folder_of_an_older_version_is_named(tmp_path: Path) -> None:
     (tmp_path / "captions" / "openai-1").mkdir(parents=True)
     captioner = as_captioner(lambda image, text: "A cat.")
-    with raises("another-version", tmp_path, "--out", error=UsageError):
+    with raises("another-version", tmp_path, "--captioner recorded:", error=UsageError):
         measure_captions(CaptioningSettings(tmp_path, (captioner,), scenes=2))
+
+
+def test_recorded_captions_have_the_scores_of_their_captioners(tmp_path: Path) -> None:
+    images = scenes(4, 0, tmp_path / "drawn")
+    captioners = tuple(
+        as_captioner(Scripted(images, left, sd=1, faults=0.3), identity=str(left))
+        for left in (2.0, -1.0)
+    )
+    settings = CaptioningSettings(tmp_path / "old", captioners, scenes=4, wordings=("tell", "sees"))
+    old = measure_captions(settings)
+    readings = tmp_path / "old" / "readings.jsonl"
+    again = replace(settings, out=tmp_path / "new", captioners=(f"recorded:{readings}",))
+    new = measure_captions(again)
+    assert len(new.results) == 2 and {"refused", "left_first"} <= new.results[0].labels.keys()
+    for before, after in zip(old.results, new.results, strict=True):
+        assert after.name == f"recorded:{before.name}" and after.labels == before.labels
+        plain = [[score.to_json() for score in one.scores] for one in (before, after)]
+        assert plain[0] == plain[1]
+    texts = [json.loads(line) for line in readings.read_text().splitlines()]
+    copied = (tmp_path / "new" / "readings.jsonl").read_text().splitlines()
+    assert [{**json.loads(line), "captioner": ""} for line in copied] == [
+        {**text, "captioner": ""} for text in texts
+    ]
+    # What the file has no caption of is missing.
+    more = measure_captions(replace(again, out=tmp_path / "more", scenes=5))
+    assert more.results[0].labels["missing"] == 4
+    readings.write_text('{"captioner": "a", "image": "i", "caption": "c"}\n')
+    with raises("missing-field", "readings.jsonl:1", "wording", error=DataError):
+        measure_captions(replace(again, out=tmp_path / "bad"))
 
 
 def test_scenes_are_reproducible_for_a_seed(tmp_path: Path) -> None:
