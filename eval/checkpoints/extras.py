@@ -1,4 +1,4 @@
-"""Which extra a missing library comes with."""
+"""The extra that installs a missing library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine can run: libraries by extra, devices, and keys that are set."""
+"""The libraries, devices and keys of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib import metadata, util
 
 PACKAGE = "counterprior"
 FOR_DEVELOPERS = frozenset({"all", "dev"})
-"""Extras that are no library's own."""
+"""Extras that install other extras or tools."""
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 """Variables of the environment that hold a key of a provider."""
 GIB = 1024**3
@@ -19,12 +19,12 @@ GIB = 1024**3
 
 @dataclass(frozen=True)
 class Machine:
-    """What was found; nothing in it is secret."""
+    """Libraries, devices and keys; nothing in it is secret."""
 
     version: str
-    """Of this package."""
+    """Version of this package."""
     python: str
-    """Of the interpreter, e.g. `3.11.7`."""
+    """Version of the interpreter, e.g. `3.11.7`."""
     extras: dict[str, dict[str, str | None]]
     """Extra -> library -> its version, None where it is not installed."""
     devices: list[str]
@@ -39,11 +39,11 @@ class Machine:
             extra: [name for name, version in libraries.items() if version is None]
             for extra, libraries in self.extras.items()
         }
-        return {extra: names for extra, names in lacking.items() if names}
+        return {extra: libraries for extra, libraries in lacking.items() if libraries}
 
 
 def examine_machine(environment: Mapping[str, str] = os.environ) -> Machine:
-    """What is installed, which devices there are, and which keys are set. Imports torch."""
+    """Lists what is installed, the devices, and the keys that are set. Imports torch."""
     return Machine(
         version=metadata.version(PACKAGE),
         python=platform.python_version(),
@@ -55,13 +55,13 @@ def examine_machine(environment: Mapping[str, str] = os.environ) -> Machine:
 
 def _extras(requirements: list[str]) -> dict[str, dict[str, str | None]]:
     """`requirements`: as metadata has them, e.g. ``spacy<3.9,>=3.8; extra == "corpus"``."""
-    found: dict[str, dict[str, str | None]] = {}
+    versions_by_extra: dict[str, dict[str, str | None]] = {}
     for text in requirements:
         extra = re.search(r"extra == [\"']([\w-]+)[\"']", text)
         name = re.match(r"[\w.-]+", text)
         if extra and name and extra[1] not in FOR_DEVELOPERS:
-            found.setdefault(extra[1], {})[name[0]] = _version(name[0])
-    return found
+            versions_by_extra.setdefault(extra[1], {})[name[0]] = _version(name[0])
+    return versions_by_extra
 
 
 def _version(library: str) -> str | None:
@@ -74,13 +74,13 @@ def _version(library: str) -> str | None:
 def _devices() -> list[str]:
     import torch
 
-    found = []
+    devices = []
     for number in range(torch.cuda.device_count()):
-        told = torch.cuda.get_device_properties(number)
-        found.append(f"cuda:{number} {told.name}, {told.total_memory / GIB:.0f} GiB")
+        properties = torch.cuda.get_device_properties(number)
+        devices.append(f"cuda:{number} {properties.name}, {properties.total_memory / GIB:.0f} GiB")
     if torch.backends.mps.is_available():
-        found.append("mps")
-    return [*found, f"cpu, {os.cpu_count()} cores"]
+        devices.append("mps")
+    return [*devices, f"cpu, {os.cpu_count()} cores"]
 
 
 def _hub_token() -> bool:

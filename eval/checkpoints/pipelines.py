@@ -21,7 +21,7 @@ from .processors import pipeline_processor
 INDEX = "model_index.json"
 MODULAR_INDEX = "modular_model_index.json"
 REMOTE_CODE = "modular_config.json"
-"""Where a repository of modular blocks says which code of its own they need."""
+"""File in which a repository of modular blocks names the code of its own that they need."""
 LORA_FILE = "pytorch_lora_weights.safetensors"
 """The weights' usual name."""
 REMEMBERED = 8
@@ -48,7 +48,7 @@ class PipelineClass:
     kind: Any
     """Subclass of `DiffusionPipeline` or `ModularPipeline`."""
     blocks: Any = None
-    """Of a modular pipeline: what it is made of."""
+    """Blocks of a modular pipeline; None for a classic one."""
 
     @classmethod
     def find(cls, checkpoint: Checkpoint, name: str = "") -> Self:
@@ -69,13 +69,13 @@ class PipelineClass:
             index = diffusers.DiffusionPipeline.load_config(
                 checkpoint.source, revision=checkpoint.commit
             )
-        given = name or index.get("_class_name")
-        kind = getattr(diffusers, given, None) if isinstance(given, str) else None
+        class_name = name or index.get("_class_name")
+        kind = getattr(diffusers, class_name, None) if isinstance(class_name, str) else None
         bases = (diffusers.DiffusionPipeline, diffusers.ModularPipeline)
         if not (inspect.isclass(kind) and issubclass(kind, bases)):
             raise UsageError(
-                f"{checkpoint.name}: diffusers {diffusers.__version__} has no pipeline {given!r}; "
-                "code that comes with a model is not run",
+                f"{checkpoint.name}: diffusers {diffusers.__version__} has no pipeline "
+                f"{class_name!r}; code that comes with a model is not run",
                 code="remote-code",
             )
         if not issubclass(kind, diffusers.ModularPipeline):
@@ -89,16 +89,16 @@ class PipelineClass:
                 "code that comes with a model is not run",
                 code="remote-code",
             )
-        made = blocks()  # type: ignore[misc]
-        if "images" not in made.output_names:
+        built_blocks = blocks()  # type: ignore[misc]
+        if "images" not in built_blocks.output_names:
             raise UsageError(
                 f"{checkpoint.name}: {kind.__name__} makes no images", code="wrong-model"
             )
-        return cls(kind, made)
+        return cls(kind, built_blocks)
 
     @property
     def name(self) -> str:
-        """Of the class."""
+        """Name of the class."""
         return str(self.kind.__name__)
 
     @cached_property
@@ -112,16 +112,16 @@ class PipelineClass:
     @property
     def options(self) -> dict[str, set[type]]:
         """Arguments of a call that a spec can give, each with the types that it takes."""
-        found = self.inputs.items()
-        return {name: types for name, types in found if types and name not in DECIDED}
+        inputs = self.inputs.items()
+        return {name: types for name, types in inputs if types and name not in DECIDED}
 
     def default(self, name: str) -> Any:
-        """What an argument of a call is where it isn't given; None for one without a default."""
+        """Default of an argument of a call; None if it has none."""
         if self.blocks is not None:
             return next((p.default for p in self.blocks.inputs if p.name == name), None)
         parameter = inspect.signature(self.kind.__call__).parameters.get(name)
-        known = parameter is not None and parameter.default is not inspect.Parameter.empty
-        return parameter.default if parameter is not None and known else None
+        has_default = parameter is not None and parameter.default is not inspect.Parameter.empty
+        return parameter.default if parameter is not None and has_default else None
 
     @property
     def edits(self) -> bool:
@@ -161,11 +161,11 @@ class LoraFile:
     file: str
     """Name of the file."""
     commit: str | None
-    """Of a repository; None for a folder."""
+    """Commit of a repository; None for a folder."""
     version: str
     """The commit, or the digest of the file."""
     scale: float = 1.0
-    """What they are multiplied by."""
+    """Factor of the weights."""
 
     @classmethod
     def find(cls, lora: str, file: str, revision: str | None, scale: float) -> Self:
@@ -186,28 +186,30 @@ class LoraFile:
             with weights.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
             return cls(str(path), file, None, f"sha256:{digest[:16]}", scale)
-        found = Checkpoint.find(lora, revision, file)
-        return cls(found.source, file, found.commit, found.version, scale)
+        checkpoint = Checkpoint.find(lora, revision, file)
+        return cls(checkpoint.source, file, checkpoint.commit, checkpoint.version, scale)
 
     def identity(self) -> dict[str, str]:
         name = self.source if self.commit else self.file
-        found = {"lora": name, "lora_revision": self.version}
-        return found if self.scale == 1 else {**found, "lora_scale": f"{self.scale:g}"}
+        identity = {"lora": name, "lora_revision": self.version}
+        return identity if self.scale == 1 else {**identity, "lora_scale": f"{self.scale:g}"}
 
     def add(self, pipeline: Any) -> None:
         """Raises LoadError where weights don't fit: diffusers only warns, and draws without."""
         if not hasattr(pipeline, "load_lora_weights"):
             raise LoadError(f"{type(pipeline).__name__} takes no LoRA", code="wrong-model")
-        with _warnings() as said:
+        with _warnings() as warnings:
             pipeline.load_lora_weights(
                 self.source, weight_name=self.file, revision=self.commit, adapter_name="lora"
             )
-        added = [names for names in pipeline.get_list_adapters().values() if "lora" in names]
-        unfit = [text for text in said if "unexpected keys" in text.lower()]
+        added = [
+            adapters for adapters in pipeline.get_list_adapters().values() if "lora" in adapters
+        ]
+        unfit = [text for text in warnings if "unexpected keys" in text.lower()]
         if unfit or not added:
-            what = first_line(ValueError(unfit[0])) if unfit else "none of its weights fits"
+            reason = first_line(ValueError(unfit[0])) if unfit else "none of its weights fits"
             raise LoadError(
-                f"the LoRA {self.file} is not of {type(pipeline).__name__}: {what}",
+                f"the LoRA {self.file} is not of {type(pipeline).__name__}: {reason}",
                 code="wrong-model",
             )
         pipeline.set_adapters("lora", self.scale)
@@ -260,10 +262,10 @@ class Loading:
             revision=checkpoint.commit,
         )
         commits = component_commits(checkpoint, pipeline)
-        with _warnings() as said:
+        with _warnings() as warnings:
             pipeline.load_components(dtype=self.placement.torch_dtype, revision=commits)
         if missing := [name for name in commits if getattr(pipeline, name, None) is None]:
-            why = next((line for text in said for line in text.splitlines()[::-1] if line), "")
+            why = next((line for text in warnings for line in text.splitlines()[::-1] if line), "")
             raise LoadError(
                 f"{checkpoint.name}: {missing[0]} can't be loaded: {why}", code="load-failed"
             )
@@ -278,8 +280,8 @@ class Loading:
 
             manager: Any = ComponentsManager()  # type: ignore[no-untyped-call]
             manager.enable_auto_cpu_offload(device=device)
-            for name, part in pipeline.components.items():
-                manager.add(name, part)
+            for name, component in pipeline.components.items():
+                manager.add(name, component)
         elif self.offload == "sequential":
             pipeline.enable_sequential_cpu_offload(device=device)
         else:
@@ -300,19 +302,19 @@ def component_commits(checkpoint: Checkpoint, pipeline: Any) -> dict[str, str | 
 
     Parts may be in other repositories, and their index need not say at which commit.
     """
-    found: dict[str, str | None] = {}
+    commits: dict[str, str | None] = {}
     for name in pipeline.pretrained_component_names:
         spec = pipeline.get_component_spec(name)
         where = spec.pretrained_model_name_or_path
         if not where:
             continue
         if where == checkpoint.source:
-            found[name] = checkpoint.commit
+            commits[name] = checkpoint.commit
         elif Path(where).is_dir():
-            found[name] = None
+            commits[name] = None
         else:
-            found[name] = _commit_of(where, spec.revision, spec.subfolder)
-    return found
+            commits[name] = _commit_of(where, spec.revision, spec.subfolder)
+    return commits
 
 
 def _commit_of(repo: str, revision: str | None, subfolder: str | None) -> str:
@@ -341,25 +343,25 @@ def remember_texts(pipeline: Any) -> None:
     """
     import torch
 
-    for name, part in pipeline.components.items():
-        if name.startswith("text_encoder") and isinstance(part, torch.nn.Module):
-            part.forward = _remembering(part.forward)
+    for name, component in pipeline.components.items():
+        if name.startswith("text_encoder") and isinstance(component, torch.nn.Module):
+            component.forward = _remembering(component.forward)
 
 
 def _remembering(forward: Callable[..., Any]) -> Callable[..., Any]:
-    known: OrderedDict[str, Any] = OrderedDict()
+    outputs: OrderedDict[str, Any] = OrderedDict()
 
     @wraps(forward)
     def remembered(*args: Any, **kwargs: Any) -> Any:
         key = _key((args, kwargs))
         if key is None:
             return forward(*args, **kwargs)
-        if key not in known:
-            known[key] = forward(*args, **kwargs)
-            while len(known) > REMEMBERED:
-                known.popitem(last=False)
-        known.move_to_end(key)
-        return _copied(known[key])
+        if key not in outputs:
+            outputs[key] = forward(*args, **kwargs)
+            while len(outputs) > REMEMBERED:
+                outputs.popitem(last=False)
+        outputs.move_to_end(key)
+        return _copied(outputs[key])
 
     return remembered
 
@@ -381,10 +383,10 @@ def _feed(digest: Any, value: Any) -> bool:
         digest.update(plain.numpy().tobytes())
         return True
     if isinstance(value, Mapping):
-        return all(_feed(digest, part) for item in sorted(value.items()) for part in item)
+        return all(_feed(digest, element) for item in sorted(value.items()) for element in item)
     if isinstance(value, list | tuple):
         digest.update(f"{len(value)}[".encode())
-        return all(_feed(digest, part) for part in value)
+        return all(_feed(digest, element) for element in value)
     digest.update(f"{value!r};".encode())
     return value is None or isinstance(value, bool | int | float | str)
 
@@ -396,24 +398,24 @@ def _copied(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.clone()
     if isinstance(value, Mapping):  # an output of transformers
-        return type(value)(**{name: _copied(part) for name, part in value.items()})
+        return type(value)(**{name: _copied(element) for name, element in value.items()})
     if isinstance(value, list | tuple):
-        return type(value)(_copied(part) for part in value)
+        return type(value)(_copied(element) for element in value)
     return value
 
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    """What diffusers warns of meanwhile, instead of printing it."""
-    said: list[str] = []
+    """Collects the warnings of diffusers instead of printing them."""
+    messages: list[str] = []
     logger = logging.getLogger("diffusers")
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    shown, logger.handlers = logger.handlers, [handler]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    handlers, logger.handlers = logger.handlers, [handler]
     try:
-        yield said
+        yield messages
     finally:
-        logger.handlers = shown
+        logger.handlers = handlers
 
 
 def _annotated(annotation: Any) -> set[type]:
@@ -422,7 +424,7 @@ def _annotated(annotation: Any) -> set[type]:
 
 
 def _types(hint: Any, default: Any, name: str) -> set[type]:
-    """Of an input that need not say its type: that of its default, or any."""
+    """Types of an input that need not say its type: that of its default, or any."""
     if hint is not None:
         return _annotated(hint)
     if default is not None:

@@ -41,7 +41,7 @@ class Checkpoint:
     """A folder, or a repository of the Hub at one commit."""
 
     source: str
-    """What `from_pretrained` is given."""
+    """Argument of `from_pretrained`: a folder or a repository."""
     commit: str | None
     """Commit of a repository; None for a folder."""
     version: str
@@ -85,7 +85,7 @@ class Checkpoint:
         return self.source if self.commit else Path(self.source).resolve().name
 
     def load(self, loader: Any, **options: Any) -> Any:
-        """What ``loader.from_pretrained`` makes of exactly these files."""
+        """Loads exactly these files by ``loader.from_pretrained``."""
         return loader.from_pretrained(self.source, revision=self.commit, **options)
 
     def file(self, name: str) -> Path:
@@ -98,7 +98,7 @@ class Checkpoint:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without the advice that libraries append."""
+    """The first line of an error, without the advice that libraries append."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -141,7 +141,7 @@ class Placement:
 
     @classmethod
     def find(cls, device: str | None = None, dtype: Dtype | None = None) -> Placement:
-        """By default the best device that is there, and bfloat16 on it, but float32 on the CPU.
+        """Placement on the best device, by default in bfloat16, on the CPU in float32.
 
         Raises UsageError for a device that is not there.
         """
@@ -152,8 +152,8 @@ class Placement:
     def torch_dtype(self) -> torch.dtype:
         import torch
 
-        found: torch.dtype = getattr(torch, self.dtype)
-        return found
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype
 
     def identity(self) -> dict[str, str]:
         """Device (without its number), numbers, and the version of torch."""

@@ -13,7 +13,7 @@ VIDEO = "video_processor"
 
 
 def load_processor(source: str, revision: str | None = None) -> Any:
-    """What `AutoProcessor` gives; where that can't be had without torchvision, its image half."""
+    """Loads a processor; only its image half if the whole one needs torchvision."""
     from transformers import AutoConfig, AutoProcessor
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 

@@ -25,7 +25,7 @@ Identity = Mapping[str, str] | str
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """What a kind of spec opens."""
+    """The class that a kind of spec opens."""
 
     place: str
     """``package.module:Class``, imported when a spec names it."""
@@ -96,10 +96,10 @@ class Registry(Mapping[str, RegistryEntry], Generic[T]):
             problem = f"there is no {self.noun} {kind!r} any more"
             raise UsageError(problem, self._removed[kind], code="removed-name")
         if kind not in self:
-            known = sorted([*self, PYTHON])
-            near = get_close_matches(kind, known, n=1)
+            kinds = sorted([*self, PYTHON])
+            near = get_close_matches(kind, kinds, n=1)
             hint = f"did you mean {near[0]}? " if near else ""
-            hint += f"choose from {', '.join(known)}"
+            hint += f"choose from {', '.join(kinds)}"
             raise UsageError(f"no {self.noun} {kind!r}", hint, code="unknown-name")
         module, _, name = self[kind].place.partition(":")
         with named_extras(kind):
@@ -174,8 +174,8 @@ def python_identity(value: Any, identity: Identity) -> dict[str, str]:
     {'kind': 'python', 'name': 'builtins.len', 'version': '2026-11'}
     """
     named = value if hasattr(value, "__qualname__") else type(value)
-    known = {"version": identity or UNVERSIONED} if isinstance(identity, str) else dict(identity)
-    return {"kind": PYTHON, "name": f"{named.__module__}.{named.__qualname__}", **known}
+    facts = {"version": identity or UNVERSIONED} if isinstance(identity, str) else dict(identity)
+    return {"kind": PYTHON, "name": f"{named.__module__}.{named.__qualname__}", **facts}
 
 
 def spec_identity(spec: Spec) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ...errors import UsageError
 from ..stats.bootstrap import Array
 
 Relation = Literal["left_of", "right_of", "above", "below"]
-"""Where A is, seen from B."""
+"""Position of A, seen from B."""
 RELATIONS: tuple[Relation, ...] = ("left_of", "right_of", "above", "below")
 SIDEWAYS = ("left_of", "right_of")
 """The relations along x; the others are along y."""
@@ -25,7 +25,7 @@ FORWARD = ("left_of", "above")
 DepthRelation = Literal["in_front_of", "behind"]
 
 Convention = Literal["paper", "authors"]
-"""Which one applies where a paper and its authors' program differ."""
+"""The source that applies if a paper and its authors' program differ."""
 CONVENTIONS = ("paper", "authors")
 
 
@@ -34,11 +34,11 @@ def check_convention(convention: str) -> None:
     check_relation(convention, CONVENTIONS, "convention")
 
 
-def check_relation(value: str, known: Sequence[str] = RELATIONS, what: str = "relation") -> None:
-    """Raises UsageError unless the relation is known."""
-    if value not in known:
+def check_relation(value: str, allowed: Sequence[str] = RELATIONS, noun: str = "relation") -> None:
+    """Raises UsageError unless the relation is allowed."""
+    if value not in allowed:
         raise UsageError(
-            f"no {what} {value!r}: choose from {', '.join(known)}", code="unknown-name"
+            f"no {noun} {value!r}: choose from {', '.join(allowed)}", code="unknown-name"
         )
 
 
@@ -145,6 +145,6 @@ def ious(a: Array, b: Array) -> Array:
     """Intersection over union of boxes that broadcast, shape (...); 0 where neither has area."""
     low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
     shared = np.maximum(high - low, 0).prod(axis=-1)
-    areas = [(one[..., 2:] - one[..., :2]).prod(axis=-1) for one in (a, b)]
+    areas = [(corners[..., 2:] - corners[..., :2]).prod(axis=-1) for corners in (a, b)]
     union = areas[0] + areas[1] - shared
     return np.asarray(np.divide(shared, union, out=np.zeros(union.shape), where=union > 0))

@@ -30,7 +30,7 @@ HOLDS = 0.5
 def position(
     a: ArrayLike, b: ArrayLike, relation: CompBenchRelation, convention: Convention = "paper"
 ) -> Array:
-    """How well boxes (..., 4) are placed as asked, in [0, 1], shape (...).
+    """Score of the placement of boxes (..., 4), in [0, 1], shape (...).
 
     The offset must point the asked way and be longer along its axis than across it; overlap lowers
     the score. on_top_of: as above (paper); 0 in the authors' program, which has no branch for it.
@@ -65,12 +65,12 @@ def score_2d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array
 
 def score_3d(score_a: ArrayLike, score_b: ArrayLike, placed: ArrayLike) -> Array:
     """As `score_2d`, but totals below 0.5 are kept."""
-    parts = [np.asarray(part, dtype=float) for part in (score_a, score_b, placed)]
-    if any(not ((part >= 0) & (part <= 1)).all() for part in parts):
+    terms = [np.asarray(term, dtype=float) for term in (score_a, score_b, placed)]
+    if any(not ((term >= 0) & (term <= 1)).all() for term in terms):
         raise ValueError("scores and positions must be in [0, 1]; a missing object scores 0")
     # Half of the position counts only where both objects are there.
-    both = (parts[0] > 0) & (parts[1] > 0)
-    return np.asarray(0.25 * parts[0] + 0.25 * parts[1] + np.where(both, 0.5 * parts[2], 0.0))
+    has_both = (terms[0] > 0) & (terms[1] > 0)
+    return np.asarray(0.25 * terms[0] + 0.25 * terms[1] + np.where(has_both, 0.5 * terms[2], 0.0))
 
 
 def depth_position(
@@ -80,7 +80,7 @@ def depth_position(
     relation: CompBenchDepthRelation,
     convention: Convention = "paper",
 ) -> float:
-    """How far one box is in front of another in a depth map (H, W), larger nearer; in [0, 1].
+    """Score of one box in front of another in a depth map (H, W), larger nearer; in [0, 1].
 
     The mean depths in the boxes decide the order; where it is as asked, the overlap scores: fully
     from 0.5 IoU, in proportion below. authors: the program slices the map as [x, y], i.e.

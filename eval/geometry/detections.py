@@ -1,4 +1,4 @@
-"""Detections, the two subjects of a relation in one image, and what a metric says of them."""
+"""Detections, the two subjects of a relation in one image, and a metric's answer about them."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Sighting:
     image: Image
     """RGB."""
     a: Sequence[Detection]
-    """Of the first subject, best first."""
+    """Detections of the first subject, best first."""
     b: Sequence[Detection]
-    """Of the second subject, best first."""
+    """Detections of the second subject, best first."""
     estimate_depth: Callable[[Image, Sequence[Detection]], Nearness] | None = None
     """Depth map of an image with these detections, for relations in depth."""
     names: tuple[str, str] = ("", "")
-    """Of the two subjects."""
+    """Names of the two subjects."""
     case: str = ""
     """Id of the case."""
     digest: str = ""
@@ -96,12 +96,12 @@ def _box_mask(box: Box, size: Size) -> Mask:
 
 
 class Measurement(NamedTuple):
-    """What a metric says of one stated relation."""
+    """A metric's answer about one stated relation."""
 
     holds: bool | None
     """Whether the relation holds; None if the metric abstains."""
     number: float
-    """How far it holds, in [0, 1]."""
+    """Degree to which it holds, in [0, 1]."""
     why: str = ""
     """The reason in a few words, if the number does not say it."""
 

@@ -23,9 +23,9 @@ class Metric:
     function: Callable[[Sighting, Any, Convention], Measurement]
     """Measures one relation, which is among `relations`."""
     needs: Literal["boxes", "masks"]
-    """What the detections must have; boxes stand in for missing masks."""
+    """Shape that the detections must have; boxes stand in for missing masks."""
     unit: str
-    """What its number is, in [0, 1]."""
+    """Meaning of its number, which is in [0, 1]."""
     relations: tuple[str, ...] = RELATIONS
     """The relations that it measures; those of `DEEP` also need a depth map."""
     detector: str = ""

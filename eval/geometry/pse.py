@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Axis = Literal["x", "y"]
 
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
-"""From where on PSE counts as right: in the paper, and in the authors' `calculate_pse.py`."""
+"""Least PSE that counts as right: in the paper, and in the authors' `calculate_pse.py`."""
 DEPTH_BINS = 128
 """Steps into which the joint depth range is cut."""
 
@@ -68,7 +68,7 @@ def _share(total: Array, p: Array, q: Array) -> Array:
     """
     sums = p.sum(axis=-1), q.sum(axis=-1)
     some = (sums[0] > 0) & (sums[1] > 0)
-    first, second = (np.where(some, one, 1.0) for one in sums)
+    first, second = (np.where(some, total_weight, 1.0) for total_weight in sums)
     return np.asarray(np.where(some, total / first / second, 0.0))
 
 
@@ -94,7 +94,7 @@ def pse(a: ArrayLike, b: ArrayLike, relation: Relation) -> Array:
 
 
 def pse_binary(scores: ArrayLike, convention: Convention = "paper") -> NDArray[np.bool_]:
-    """Which scores count as right: at least 0.5 (paper), or above 0.01 (the authors' program)."""
+    """Whether scores count as right: at least 0.5 (paper), or above 0.01 (the authors' program)."""
     check_convention(convention)
     values, limit = np.asarray(scores, dtype=float), THRESHOLD[convention]
     return values >= limit if convention == "paper" else values > limit
@@ -129,23 +129,26 @@ def pse_3d(
 
 
 def _depth_advantage(a: Array, b: Array, depth: Array, convention: str) -> float:
-    seen = (a > 0) | (b > 0)
+    covered = (a > 0) | (b > 0)
     if convention == "authors":
-        seen &= depth > 0
-    if not seen.any():
+        covered &= depth > 0
+    if not covered.any():
         return 0.0
-    low, high = float(depth[seen].min()), float(depth[seen].max())
+    low, high = float(depth[covered].min()), float(depth[covered].max())
     if high <= low:
         return 0.0
-    step = (depth[seen] - low) / (high - low) * DEPTH_BINS
+    step = (depth[covered] - low) / (high - low) * DEPTH_BINS
     if convention == "authors":
         # np.digitize(right=True) - 1: a bin excludes its lower edge, so the minimum is in none.
         index = np.ceil(step).astype(np.intp) - 1
-        kept = index >= 0
+        in_bins = index >= 0
     else:
         index = np.minimum(step.astype(np.intp), DEPTH_BINS - 1)
-        kept = np.ones(len(index), bool)
-    p, q = (np.bincount(index[kept], one[seen][kept], DEPTH_BINS).astype(float) for one in (a, b))
+        in_bins = np.ones(len(index), bool)
+    p, q = (
+        np.bincount(index[in_bins], weights[covered][in_bins], DEPTH_BINS).astype(float)
+        for weights in (a, b)
+    )
     return float(_advantage(p, q))
 
 
@@ -177,7 +180,7 @@ def _measure_pse(sighting: Sighting, relation: str, convention: Convention) -> f
 
 def _pos_tensor(a: Tensor, b: Tensor) -> Tensor:
     """P(X >= Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
-    p, q = (one / one.sum(-1, keepdim=True).clamp(min=1e-12) for one in (a, b))
+    p, q = (weights / weights.sum(-1, keepdim=True).clamp(min=1e-12) for weights in (a, b))
     return (p * q.cumsum(-1)).sum(-1)
 
 
@@ -199,7 +202,7 @@ def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
 def guidance_loss(
     a: Tensor, b: Tensor, relation: Relation, convention: Convention = "paper"
 ) -> Tensor:
-    """What PSG minimizes, for attention maps (..., H, W): shape (...).
+    """The loss that PSG minimizes, for attention maps (..., H, W): shape (...).
 
     paper: -PoS² of the asked order; authors: PoS² of the wrong order. Not the same gradient.
     """

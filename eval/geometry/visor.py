@@ -18,7 +18,7 @@ def relation_holds(a: ArrayLike, b: ArrayLike, relation: Relation) -> bool:
     Strict; False where either has no instance. Raises UsageError for an unknown relation.
     """
     check_relation(relation)
-    first, second = (boxes(np.asarray(one, float).reshape(-1, 4)) for one in (a, b))
+    first, second = (boxes(np.asarray(values, float).reshape(-1, 4)) for values in (a, b))
     axis = 0 if relation in SIDEWAYS else 1
     offsets = centers(first)[:, None, axis] - centers(second)[None, :, axis]
     return bool(((offsets < 0) if relation in FORWARD else (offsets > 0)).any())

@@ -1,4 +1,4 @@
-"""Whatever answers questions about images: one module an adapter, one line in `JUDGES` each."""
+"""Judges answer questions about images: one module an adapter, one line in `JUDGES` each."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class CallPlan:
     ledgers: Path
     """Folder of the ledgers, one file a judge: what a killed run has paid is not paid again."""
     budget: Budget
-    """What everything of the run may cost together, with what it has cost so far."""
+    """The cap of the whole run, with its spending so far."""
     concurrency: int = 8
     """Calls under way at the same time."""
     shard: RunShard | None = None
-    """Which of how many parts of the run this process works on, from 1; its calls have ledgers of
-    their own, and those of the others are read."""
+    """The shard that this process works on; its calls have ledgers of their own, and those of the
+    other shards are read."""
 
     def ledger(self, name: str) -> Ledger:
         """The ledger of a judge, by a name that no other judge has.
@@ -43,10 +43,8 @@ class CallPlan:
         Raises LedgerError for a damaged one, InUseError where another process writes it.
         """
         path = self.ledgers / shard_log(name, self.shard)
-        others = [
-            other for other in shard_logs(self.ledgers, name) if other != path and other.exists()
-        ]
-        ledger = Ledger(path, siblings=others)
+        other_logs = [log for log in shard_logs(self.ledgers, name) if log != path and log.exists()]
+        ledger = Ledger(path, siblings=other_logs)
         try:
             self.budget.adopt(path.name, ledger.cost_of)
         except BaseException:
@@ -80,7 +78,7 @@ Clips = Literal["frames", "together"]
 
 
 def together_identity(takes_clips: bool) -> dict[str, str]:
-    """What a judge's identity has of it, with the version of the prompt that tells what it sees."""
+    """Entry of an identity with the version of the prompt that describes a clip, or empty."""
     return {"clips": f"together {read_prompt('clip').version}"} if takes_clips else {}
 
 
@@ -109,7 +107,7 @@ class OneByOne(ABC):
 
     @abstractmethod
     def verdict(self, question: Question) -> Verdict:
-        """What it says of one question."""
+        """Returns the verdict on a question."""
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         for question in questions:
@@ -128,31 +126,31 @@ class FunctionJudge(OneByOne):
 
     def verdict(self, question: Question) -> Verdict:
         try:
-            said = self._function(question)
+            answer = self._function(question)
         except Exception as error:  # the user's own code may raise anything
             return Verdict("error", f"{type(error).__name__}: {error}")
-        return _as_verdict(question, said)
+        return _as_verdict(question, answer)
 
 
-def _as_verdict(question: Question, said: Any) -> Verdict:
+def _as_verdict(question: Question, answer: Any) -> Verdict:
     """The verdict that a function's answer stands for; `unparsed` for any other value.
 
     A text is a label or an answer as it must be written; True and False answer a yes-or-no
     question; a number in [0, 1] is the probability of the first label, and the second has the rest.
     """
-    if isinstance(said, Verdict):
-        known = said.label in question.labels or said.label in FAILURES
-        return said if known else Verdict("unparsed", said.label)
-    if isinstance(said, bool) and question.task == "yes_no":
-        return Verdict("yes" if said else "no", str(said))
-    if isinstance(said, str):
-        known = said in question.labels or said in FAILURES
-        return Verdict(said if known else question.answers.get(said, "unparsed"), said)
-    if isinstance(said, Real) and not isinstance(said, bool) and 0 <= float(said) <= 1:
+    if isinstance(answer, Verdict):
+        is_allowed = answer.label in question.labels or answer.label in FAILURES
+        return answer if is_allowed else Verdict("unparsed", answer.label)
+    if isinstance(answer, bool) and question.task == "yes_no":
+        return Verdict("yes" if answer else "no", str(answer))
+    if isinstance(answer, str):
+        is_allowed = answer in question.labels or answer in FAILURES
+        return Verdict(answer if is_allowed else question.answers.get(answer, "unparsed"), answer)
+    if isinstance(answer, Real) and not isinstance(answer, bool) and 0 <= float(answer) <= 1:
         first, second = question.labels[:2]
-        shares = {first: float(said), second: 1 - float(said)}
-        return Verdict(first if float(said) >= 0.5 else second, str(said), probabilities=shares)
-    return Verdict("unparsed", repr(said))
+        shares = {first: float(answer), second: 1 - float(answer)}
+        return Verdict(first if float(answer) >= 0.5 else second, str(answer), probabilities=shares)
+    return Verdict("unparsed", repr(answer))
 
 
 _CHAT = RegistryEntry(f"{__name__}.chat:ChatJudge", paid=True, argument="MODEL[@URL]")

@@ -32,27 +32,27 @@ class BoxJudge(OneByOne):
     @classmethod
     def from_spec(cls, spec: Spec, options: Options, plan: CallPlan | None = None) -> BoxJudge:
         """Raises DataError for a file not in COCO's format."""
-        found = Instances.read(Path(spec.argument))
-        boxes = {name: image.boxes for image in found.images for name in image.names}
-        return cls(boxes, found.digest)
+        instances = Instances.read(Path(spec.argument))
+        boxes = {name: image.boxes for image in instances.images for name in image.names}
+        return cls(boxes, instances.digest)
 
     def identity(self) -> dict[str, str]:
         return {"kind": "boxes", "version": "1", "boxes": self.digest}
 
     def verdict(self, question: Question) -> Verdict:
         url = question.facts.get("url", "")
-        found = self.boxes.get(url) or self.boxes.get(url.rpartition("/")[2])
-        if found is None:
+        boxes_by_class = self.boxes.get(url) or self.boxes.get(url.rpartition("/")[2])
+        if boxes_by_class is None:
             return Verdict("missing", f"no boxes of {url!r}")
         if question.task not in ("order", "gate"):
             return Verdict("error", f"boxes: can't answer {question.task}")
         classes = []
         for subject, fact in zip(question.subjects, ("first_kinds", "second_kinds"), strict=True):
             kinds = filter(None, question.facts.get(fact, "").split("|"))
-            classes.append(found.keys() & {subject, *kinds})
+            classes.append(boxes_by_class.keys() & {subject, *kinds})
         if classes[0] & classes[1]:
             return Verdict("error", f"no class tells {' and '.join(question.subjects)} apart")
-        boxes = [[b for name in sorted(names) for b in found[name]] for names in classes]
+        boxes = [[b for name in sorted(names) for b in boxes_by_class[name]] for names in classes]
         if question.facts.get("mirrored") == "yes":
             boxes = [[Box(1 - b.x2, b.y1, 1 - b.x1, b.y2) for b in group] for group in boxes]
         which, why = _measure(question, *boxes)

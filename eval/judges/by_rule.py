@@ -32,7 +32,7 @@ from ..geometry.metrics import METRICS, Metric
 from . import CallPlan
 
 PREFIX = "rule."
-"""Of the options that are the rule's."""
+"""Prefix of the options that are the rule's."""
 FIRST = {
     "horizontal": "left_of",
     "vertical": "above",
@@ -52,7 +52,7 @@ class RuleOptions(Options, extra="allow"):
     undeclared: ClassVar[str] = "options of the detector"
 
     convention: Annotated[Convention, Field(alias="rule.convention")] = "paper"
-    """Which one applies where the paper and its authors' program differ."""
+    """The source that applies if the paper and its authors' program differ."""
     depth: Annotated[str, Field(alias="rule.depth")] = ""
     """Spec of a depth estimator, for relations in depth."""
 
@@ -174,10 +174,12 @@ class RuleJudge(ABC):
     def _judge_open(self, question: Question, sighting: Sighting) -> Verdict:
         """The label of whichever subject comes first; neither if both or none would."""
         relation = FIRST[question.facts.get("axis", "horizontal")]
-        both = self.measure(sighting, relation), self.measure(sighting.swapped(), relation)
-        holding = [which for which, measured in enumerate(both) if measured.holds]
+        orders = self.measure(sighting, relation), self.measure(sighting.swapped(), relation)
+        holding = [which for which, measured in enumerate(orders) if measured.holds]
         which = holding[0] if len(holding) == 1 else 2
-        measured = max(both, key=lambda measured: measured.number) if which == 2 else both[which]
+        measured = (
+            max(orders, key=lambda measured: measured.number) if which == 2 else orders[which]
+        )
         evidence = _evidence(sighting, measured, relation)
         return Verdict(question.labels[which], evidence, measured.number)
 

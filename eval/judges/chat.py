@@ -111,18 +111,18 @@ class ChatJudge:
 
 
 def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
-    said = answer.completion.text if answer.completion else ""
+    text = answer.completion.text if answer.completion else ""
     if answer.status == "refused":
-        return Verdict("refused", said)
+        return Verdict("refused", text)
     if answer.status == "error":
         return Verdict("error", answer.problem)
     if answer.status != "ok" or answer.value is None or answer.completion is None:
-        return Verdict("unparsed", said)
+        return Verdict("unparsed", text)
     label = question.answers[answer.value]
-    if said.strip() != answer.value:  # thoughts came first: the first token is not the answer
-        return Verdict(label, said)
+    if text.strip() != answer.value:  # thoughts came first: the first token is not the answer
+        return Verdict(label, text)
     shares, mass = first_token_shares(answer.completion, question.answers)
-    return Verdict(label, said, probabilities=shares, mass=mass)
+    return Verdict(label, text, probabilities=shares, mass=mass)
 
 
 def first_token_shares(

@@ -61,8 +61,8 @@ class LocalJudge(VisionModel):
         return cls(checkpoint, Placement.find(options.device, options.dtype), options)
 
     def identity(self) -> dict[str, str]:
-        own = {"batch": str(self.batch), "min_mass": f"{self.min_mass:g}"}
-        return {**super().identity(), **own, **together_identity(self.takes_clips)}
+        settings = {"batch": str(self.batch), "min_mass": f"{self.min_mass:g}"}
+        return {**super().identity(), **settings, **together_identity(self.takes_clips)}
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         """Raises LoadError where there can be no verdict at all."""
@@ -93,8 +93,8 @@ class LocalJudge(VisionModel):
         if mass < self.min_mass:
             wanted = self.processor.tokenizer.decode([int(logits.argmax())])
             return Verdict("unparsed", wanted, probabilities=probabilities, mass=mass)
-        said = answers[int(logits[tokens].argmax())]
-        return Verdict(question.answers[said], said, probabilities=probabilities, mass=mass)
+        answer = answers[int(logits[tokens].argmax())]
+        return Verdict(question.answers[answer], answer, probabilities=probabilities, mass=mass)
 
     def next_token_logits(self, questions: Sequence[Question]) -> torch.Tensor:
         """(questions, vocabulary) float32 on the CPU: what the model would write first."""
@@ -125,11 +125,11 @@ class LocalJudge(VisionModel):
         text = self.processor.apply_chat_template(
             chat(question.images, question.full_prompt), add_generation_prompt=True, tokenize=False
         )
-        asked = tokenizer(text, add_special_tokens=False).input_ids
+        prompt_tokens = tokenizer(text, add_special_tokens=False).input_ids
         tokens = []
         for answer in answers:
-            answered = tokenizer(text + answer, add_special_tokens=False).input_ids
-            if answered[:-1] != asked:
+            full_tokens = tokenizer(text + answer, add_special_tokens=False).input_ids
+            if full_tokens[:-1] != prompt_tokens:
                 raise ValueError(f"{self.checkpoint.name}: the answer {answer!r} is not one token")
-            tokens.append(answered[-1])
+            tokens.append(full_tokens[-1])
         return tokens

@@ -32,7 +32,7 @@ class PixelJudge(OneByOne):
     """Finds the subjects of a question by template matching and measures the answer."""
 
     tasks = frozenset(("order", "arrangement", "gate", "actor", "binding"))
-    """What it can answer."""
+    """Tasks of the questions that it can answer."""
 
     def identity(self) -> dict[str, str]:
         return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
@@ -49,13 +49,13 @@ class PixelJudge(OneByOne):
 
 def _entities(question: Question) -> list[str]:
     """The entity of the atlas that each subject names."""
-    found = []
+    entities = []
     for subject in question.subjects:
         named = mentions(subject) or mentions(f"a {subject}")
         if len(named) != 1:
             raise ValueError(f"the subject {subject!r} is no single entity of the atlas")
-        found.append(named[0].entity)
-    return found
+        entities.append(named[0].entity)
+    return entities
 
 
 def _find_both(question: Question) -> tuple[Match, Match]:
@@ -66,7 +66,7 @@ def _find_both(question: Question) -> tuple[Match, Match]:
         (name, tuple(dict.fromkeys(("", find_pose(question.facts.get(fact, "")) or ""))), scales)
         for name, fact in zip(_entities(question), ("first", "second"), strict=True)
     ]
-    a, b = (image.find(*one) for one in wanted)
+    a, b = (image.find(*search) for search in wanted)
     if a.overlap(b) > SAME_PLACE:
         # Two alike matched one figure: the better one keeps it, the other looks elsewhere.
         if a.score >= b.score:
@@ -121,11 +121,11 @@ def _binding(question: Question) -> tuple[int, str]:
     image = SearchedImage(question.images[-1])
     first, second = _entities(question)
     poses = [find_pose(_fact(question, name)) or "" for name in ("first", "second")]
-    told = [image.find(first, poses[:1]), image.find(second, poses[1:])]
+    stated = [image.find(first, poses[:1]), image.find(second, poses[1:])]
     exchanged = [image.find(first, poses[1:]), image.find(second, poses[:1])]
-    gain = sum(m.score for m in told) - sum(m.score for m in exchanged)
+    gain = sum(m.score for m in stated) - sum(m.score for m in exchanged)
     why = f"as told {gain:+.2f} better than exchanged"
-    best = max(min(match.score for match in pair) for pair in (told, exchanged))
+    best = max(min(match.score for match in pair) for pair in (stated, exchanged))
     if abs(gain) <= UNDECIDED or best < FOUND:
         return 2, why
     return (0 if gain > 0 else 1), why

@@ -20,7 +20,7 @@ _TINY = 1e-10
 """Added to every part of the confidence, so that one zero does not hide the others."""
 
 StabilityMeasure = Callable[[CheckVerdict, Found, Found], float | None]
-"""Measures how a verdict on two detections holds; None where nobody measured it."""
+"""Measures the stability of a verdict on two detections; None if it was not measured."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Parts:
 
 @dataclass(frozen=True)
 class CheckedImage:
-    """What the checker says of one image."""
+    """Verdict, reason and confidence of the checker for an image."""
 
     sample: CheckerSample
     margin: float
     """The margin it was decided with."""
     verdict: CheckVerdict = "UNDECIDABLE"
-    """UNDECIDABLE where a rule abstains."""
+    """UNDECIDABLE if a rule abstains."""
     reason: str | None = None
-    """Why it abstains, starting with one of `REASONS`; None where it decides."""
+    """Why it abstains, starting with one of `REASONS`; None if it decides."""
     confidence: float = 0.0
     """In [0, 1]; 0 where it abstains before the geometry."""
     parts: Parts = Parts()
@@ -55,7 +55,7 @@ class CheckedImage:
     overlap: float | None = None
     """Intersection over union of the two boxes."""
     assumed: tuple[str, ...] = ()
-    """What nobody had measured and was taken as 1: `stability`, `agreement`."""
+    """Factors that were not measured and count as 1: `stability`, `agreement`."""
 
     def measurement(self, digits: int = 4) -> Measurement:
         """The verdict as that of a judge; digits: decimals of the recorded confidence."""
@@ -68,9 +68,9 @@ class CheckedImage:
 
     def to_row(self) -> dict[str, Any]:
         """As the published `per_sample.jsonl` writes it, without the detections."""
-        names = ("sample_id", "prompt_id", "relation", "object_a", "object_b")
+        fields = ("sample_id", "prompt_id", "relation", "object_a", "object_b")
         return {
-            **{name: getattr(self.sample, name) for name in names},
+            **{name: getattr(self.sample, name) for name in fields},
             "verdict_raw": self.verdict,
             "verdict_reason": self.reason,
             "conf": self.confidence,
@@ -86,20 +86,20 @@ class CheckedImage:
         }
 
 
-def best(found: Sequence[Found], label: str, limits: Thresholds, size: Size) -> Found | None:
+def best(detections: Sequence[Found], label: str, limits: Thresholds, size: Size) -> Found | None:
     """The surest detection of a label that is sure and large enough; of equals the first."""
     area = limits.min_area_fraction * (size.width * size.height)
-    fit = [one for one in _sure(found, label, limits) if one.box_xyxy.area >= area]
-    return max(fit, key=lambda one: one.score, default=None)
+    candidates = [d for d in _sure(detections, label, limits) if d.box_xyxy.area >= area]
+    return max(candidates, key=lambda d: d.score, default=None)
 
 
-def _sure(found: Sequence[Found], label: str, limits: Thresholds) -> list[Found]:
-    return [one for one in found if one.names(label) and one.score >= limits.detection_score]
+def _sure(detections: Sequence[Found], label: str, limits: Thresholds) -> list[Found]:
+    return [d for d in detections if d.names(label) and d.score >= limits.detection_score]
 
 
-def _is_ambiguous(found: Sequence[Found], label: str, limits: Thresholds) -> bool:
+def _is_ambiguous(detections: Sequence[Found], label: str, limits: Thresholds) -> bool:
     """Whether the two surest detections of a label are close; here small ones count too."""
-    scores = sorted((one.score for one in _sure(found, label, limits)), reverse=True)
+    scores = sorted((d.score for d in _sure(detections, label, limits)), reverse=True)
     return len(scores) > 1 and scores[0] - scores[1] < limits.ambiguity_delta
 
 
@@ -128,7 +128,7 @@ def check(
     image = CheckedImage(sample, margin)
     a, b = (best(primary, label, limits, size) for label in objects)
     if a is None or b is None:
-        absent = [label for label, one in zip(objects, (a, b), strict=True) if one is None]
+        absent = [label for label, chosen in zip(objects, (a, b), strict=True) if chosen is None]
         return replace(image, reason=f"missing: {', '.join(absent)}")
     image = replace(image, a=a, b=b)
     for label in objects:
@@ -161,7 +161,7 @@ def check(
         stability=1.0 if steady is None else steady,
         agreement=1.0 if agreed is None else agreed,
     )
-    parts = Parts(*(max(0.0, min(1.0, part)) for part in vars(raw).values()))
+    parts = Parts(*(max(0.0, min(1.0, factor)) for factor in vars(raw).values()))
     return replace(
         image,
         confidence=_confidence(parts, rules.confidence.weights),
@@ -173,7 +173,7 @@ def check(
 def _agreement(
     image: CheckedImage, a: Found, b: Found, delta: float, rules: CheckerRules, size: Size
 ) -> float | None:
-    """How far the second detector agrees: verdict, side, and both boxes; None if it wasn't asked.
+    """Agreement of the second detector, in [0, 1]: verdict, side, boxes; None if it was not run.
 
     Without its detections, the recorded agreement counts. Where it misses an object, agreement is
     0.5, as published.
@@ -188,14 +188,14 @@ def _agreement(
     )
     if other_a is None or other_b is None:
         return 0.5
-    other = offset(other_a.box_xyxy, other_b.box_xyxy, sample.relation, size)
-    same_verdict = holds(other, sample.relation, image.margin) == image.verdict
-    agreed = 0.5 * same_verdict + 0.5 * (delta * other >= 0)
+    other_delta = offset(other_a.box_xyxy, other_b.box_xyxy, sample.relation, size)
+    same_verdict = holds(other_delta, sample.relation, image.margin) == image.verdict
+    agreed = 0.5 * same_verdict + 0.5 * (delta * other_delta >= 0)
     boxes = [iou(a.box_xyxy, other_a.box_xyxy), iou(b.box_xyxy, other_b.box_xyxy)]
     return 0.5 * agreed + 0.25 * boxes[0] + 0.25 * boxes[1]
 
 
 def _confidence(parts: Parts, weights: Weights) -> float:
     """Product of the parts, each raised to its weight; about 0.001 where the geometry is 0."""
-    powers = ((part + _TINY) ** getattr(weights, name) for name, part in vars(parts).items())
+    powers = ((factor + _TINY) ** getattr(weights, name) for name, factor in vars(parts).items())
     return float(math.prod(powers))

@@ -40,7 +40,7 @@ class Found(_Part):
 
 
 class Detected(_Part):
-    """What one detector found."""
+    """The detections of one detector."""
 
     type: str = ""
     """Name of the detector."""
@@ -61,7 +61,7 @@ class Components(_Part):
     stability: Share | None = None
     """Share of the verdict that held under perturbations."""
     agreement: Share | None = None
-    """How far the second detector agreed."""
+    """Agreement of the second detector."""
 
 
 class CheckerSample(BaseModel):
@@ -74,15 +74,15 @@ class CheckerSample(BaseModel):
     prompt_id: Text
     """Shared by the images (seeds) of one prompt."""
     relation: Relation
-    """What the prompt says of a and b."""
+    """The prompt's relation of a to b."""
     object_a: Text
     object_b: Text
     detectors: Detectors
     width: Side | None = None
-    """Of the image, pixels; None where the whole run has one size."""
+    """Width of the image, pixels; None if the whole run has one size."""
     height: Side | None = None
     verdict_raw: Literal["PASS", "FAIL", "UNDECIDABLE"] | None = None
-    """What was decided when the detections were recorded."""
+    """Verdict when the detections were recorded."""
     verdict_reason: str | None = None
     """Why it was not decided then."""
     conf_components: Annotated[Components, BeforeValidator(lambda parts: parts or {})] = (
@@ -121,43 +121,43 @@ def read_samples(path: Path, size: Size) -> Iterator[tuple[CheckerSample, Size]]
     Raises RowError, naming file, line and field, for a row that does not fit, a sample id that
     occurs twice, a detection outside the image or of a label that was not asked for.
     """
-    seen: dict[str, int] = {}
+    line_of: dict[str, int] = {}
     for number, row in read_rows(path):
         sample = parse(CheckerSample, row, path, number)
-        if sample.sample_id in seen:
+        if sample.sample_id in line_of:
             raise RowError(
                 f"{path}:{number}: sample_id: {sample.sample_id!r} stands in line "
-                f"{seen[sample.sample_id]} already",
+                f"{line_of[sample.sample_id]} already",
                 code="duplicate-id",
             )
-        seen[sample.sample_id] = number
-        own = Size(sample.width or size.width, sample.height or size.height)
-        for field, problem in _problems(sample, own):
+        line_of[sample.sample_id] = number
+        image_size = Size(sample.width or size.width, sample.height or size.height)
+        for field, problem in _problems(sample, image_size):
             raise RowError(
                 f"{path}:{number}: {field}: {problem} (sample {sample.sample_id})",
                 code="bad-value",
             )
-        yield sample, own
+        yield sample, image_size
 
 
 def _problems(sample: CheckerSample, size: Size) -> Iterator[tuple[str, str]]:
     if sample.object_a.lower() == sample.object_b.lower():
         yield "object_b", f"{sample.object_b!r} is object_a too"
     for role, detected in sample.detectors:
-        for index, found in enumerate(detected.detections if detected else ()):
+        for index, detection in enumerate(detected.detections if detected else ()):
             field = f"detectors.{role}.detections.{index}"
-            if problem := _box_problem(found.box_xyxy, size):
-                yield f"{field}.box_xyxy", f"{tuple(found.box_xyxy)} {problem}"
+            if problem := _box_problem(detection.box_xyxy, size):
+                yield f"{field}.box_xyxy", f"{tuple(detection.box_xyxy)} {problem}"
             # The second detector may run phrases together ("a dog horse"): that is no detection
             # of either and is passed over, as in the published evaluation.
-            known = found.names(sample.object_a) or found.names(sample.object_b)
-            if role == "primary" and not known:
+            is_asked = detection.names(sample.object_a) or detection.names(sample.object_b)
+            if role == "primary" and not is_asked:
                 wanted = f"{sample.object_a!r} nor {sample.object_b!r}"
-                yield f"{field}.label", f"{found.label!r} is neither {wanted}"
+                yield f"{field}.label", f"{detection.label!r} is neither {wanted}"
 
 
 def _box_problem(box: Box, size: Size) -> str:
-    """What is wrong with a box in an image of this size; empty where nothing is."""
+    """Describes the fault of a box in an image of this size; empty if it has none."""
     if not all(map(math.isfinite, box)):
         return "is not finite"
     if box.x1 >= box.x2 or box.y1 >= box.y2:

@@ -15,7 +15,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Thresholds(Struct):
-    """What a detection must be to count."""
+    """Limits that a detection must meet to count."""
 
     detection_score: Share = 0.2
     min_area_fraction: Share = 0.005
@@ -38,7 +38,7 @@ class Perturbation(Struct):
 
     type: Literal["brightness", "gaussian_blur", "resize"]
     factor: Positive | None = None
-    """Of the brightness."""
+    """Factor of the brightness."""
     sigma: Positive | None = None
     """Radius of the blur, pixels."""
     scale: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -84,10 +84,10 @@ class CheckerRules(Struct):
     stability: Stability = Stability()
     confidence: Confidence = Confidence()
     detector: dict[str, Any] = Field(default_factory=dict)
-    """Which detectors were run. Only whether there is a `secondary` is read; the rest is kept so
+    """The detectors that were run. Only whether there is a `secondary` is read; the rest is kept so
     that published files are rules as they are."""
     output: dict[str, Any] = Field(default_factory=dict)
-    """What the authors' program wrote; not read."""
+    """Output settings of the authors' program; not read."""
 
     @classmethod
     def load(cls, path: Path | None) -> CheckerRules:

@@ -60,12 +60,12 @@ def summarize(checked: Sequence[CheckedImage]) -> dict[str, Any]:
         "by_relation": {
             relation: _counts(some)
             for relation in RELATIONS
-            if (some := [one.verdict for one in checked if one.sample.relation == relation])
+            if (some := [item.verdict for item in checked if item.sample.relation == relation])
         },
         "undecidable_reasons": dict(sorted(reasons.items())),
         **{
-            f"assumed_{part}": sum(part in item.assumed for item in checked)
-            for part in ("stability", "agreement")
+            f"assumed_{factor}": sum(factor in item.assumed for item in checked)
+            for factor in ("stability", "agreement")
         },
         **_by_prompt(checked),
     }
@@ -92,8 +92,8 @@ def rates(passed: int, failed: int, undecidable: int) -> dict[str, float | None]
     }
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
 
 
 def _by_prompt(checked: Sequence[CheckedImage]) -> dict[str, Any]:
@@ -157,5 +157,5 @@ def markdown(runs: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _percent(part: float | None, whole: int = 1) -> str:
-    return "-" if part is None or not whole else f"{100 * (part / whole):.2f}"
+def _percent(value: float | None, total: int = 1) -> str:
+    return "-" if value is None or not total else f"{100 * (value / total):.2f}"

@@ -100,13 +100,15 @@ def _of_the_run(
         "risk_human_undecidable_counted": (decided & wrong, decided),
     }
     result: dict[str, Any] = {key: {"value": None, "interval": None} for key in shares}
-    for name, (part, of) in shares.items():
-        values = np.stack([part * weight, of * weight], axis=1)
+    for name, (counted, of) in shares.items():
+        values = np.stack([counted * weight, of * weight], axis=1)
         if values[:, 1].any():
             items = np.arange(len(values))
-            found = cluster_bootstrap(values, items, lambda means: means[..., :1] / means[..., 1:])
-            ends = _interval(found.interval())
-            result[name] = {"value": number(found.estimate[0]), "interval": ends}
+            bootstrapped = cluster_bootstrap(
+                values, items, lambda means: means[..., :1] / means[..., 1:]
+            )
+            ends = _interval(bootstrapped.interval())
+            result[name] = {"value": number(bootstrapped.estimate[0]), "interval": ends}
     return result
 
 
@@ -141,8 +143,8 @@ def _curve(
     scored = [d for d in decided if counted or d[2] in DECIDED]
     judged = risk_coverage([s for s, _, _ in scored], [m == p for _, m, p in scored])
     # Undefined where people decided none of the verdicts with at least this confidence.
-    kept = (judged.threshold >= covered.threshold[:, None]).sum(axis=1)
-    risks = np.r_[math.nan, judged.risk][kept]
+    count_at = (judged.threshold >= covered.threshold[:, None]).sum(axis=1)
+    risks = np.r_[math.nan, judged.risk][count_at]
     columns = (column.tolist() for column in (covered.threshold, covered.coverage, risks))
     points = [
         {"tau": tau, "coverage": coverage, "risk": number(risk)}
@@ -156,9 +158,9 @@ def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
     """Krippendorff's alpha over all annotators, and Cohen's kappa of every two."""
     table = by_annotator(labels)
     keys = sorted({label.about for label in labels})
-    ratings = [[given.get(key) for key in keys] for given in table.values()]
+    ratings = [[rated.get(key) for key in keys] for rated in table.values()]
     return {
-        "labels": {name: len(given) for name, given in table.items()},
+        "labels": {name: len(rated) for name, rated in table.items()},
         "alpha": number(krippendorff_alpha(ratings)) if ratings else None,
         "pairs": [
             {"first": first, "second": second, **_pair(table[first], table[second])}
@@ -167,11 +169,11 @@ def among_annotators(labels: Sequence[Label]) -> dict[str, Any]:
     }
 
 
-def _pair(one: Mapping[Any, str], other: Mapping[Any, str]) -> dict[str, Any]:
-    both = sorted(set(one) & set(other))
-    said = [[given[key] for key in both] for given in (one, other)]
-    matrix = confusion(said[0], said[1], sorted({*said[0], *said[1]}))
-    return {"n": len(both), **_kappa("kappa", matrix)}
+def _pair(labels: Mapping[Any, str], other_labels: Mapping[Any, str]) -> dict[str, Any]:
+    shared_keys = sorted(set(labels) & set(other_labels))
+    ratings = [[rated[key] for key in shared_keys] for rated in (labels, other_labels)]
+    matrix = confusion(ratings[0], ratings[1], sorted({*ratings[0], *ratings[1]}))
+    return {"n": len(shared_keys), **_kappa("kappa", matrix)}
 
 
 def _kappa(name: str, matrix: NDArray[np.int64]) -> dict[str, Any]:

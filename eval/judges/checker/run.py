@@ -72,7 +72,7 @@ class ImageToCheck:
     image: Image
     """RGB."""
     digest: str = ""
-    """SHA-256 of its file, where it is known."""
+    """SHA-256 of its file; empty if unknown."""
 
 
 def check_images(
@@ -85,24 +85,24 @@ def check_images(
 
     The second detector is asked only where the first found both objects, as published.
     """
-    for one in images:
-        request = Request(one.image, (one.object_a, one.object_b), one.sample_id, one.digest)
-        size = Size(*one.image.size)
-        said = {n: value for n, value in vars(one).items() if n not in ("image", "digest")}
+    for item in images:
+        request = Request(item.image, (item.object_a, item.object_b), item.sample_id, item.digest)
+        size = Size(*item.image.size)
+        fields = {n: value for n, value in vars(item).items() if n not in ("image", "digest")}
         first = Detectors(primary=_detected(primary, request))
-        sample = CheckerSample(**said, **size._asdict(), detectors=first)
-        found = check(sample, size, rules, measure(one.image, sample, primary, rules))
-        if secondary is not None and found.delta is not None and found.parts.detection > 0:
-            both = first.model_copy(update={"secondary": _detected(secondary, request)})
-            again = sample.model_copy(update={"detectors": both})
-            stability = found.parts.stability
-            found = check(again, size, rules, lambda *_, known=stability: known)
-        yield found
+        sample = CheckerSample(**fields, **size._asdict(), detectors=first)
+        checked = check(sample, size, rules, measure(item.image, sample, primary, rules))
+        if secondary is not None and checked.delta is not None and checked.parts.detection > 0:
+            detectors = first.model_copy(update={"secondary": _detected(secondary, request)})
+            full_sample = sample.model_copy(update={"detectors": detectors})
+            stability = checked.parts.stability
+            checked = check(full_sample, size, rules, lambda *_, measured=stability: measured)
+        yield checked
 
 
 def _detected(detector: Detector, request: Request) -> Detected:
-    (found,) = detector.detect([request])
-    return Detected(type=detector.identity()["kind"], detections=_as_found(found))
+    (detections,) = detector.detect([request])
+    return Detected(type=detector.identity()["kind"], detections=_as_found(detections))
 
 
 def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
@@ -117,10 +117,10 @@ def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
     )
 
 
-def recorded_row(found: CheckedImage) -> dict[str, Any]:
+def recorded_row(checked: CheckedImage) -> dict[str, Any]:
     """A verdict with everything that `counterprior check` needs to give it again."""
-    sample = found.sample
-    return found.to_row() | {
+    sample = checked.sample
+    return checked.to_row() | {
         "detectors": sample.detectors.model_dump(mode="json", exclude_none=True),
         "width": sample.width,
         "height": sample.height,
@@ -154,7 +154,7 @@ def measure(
         tried = rules.stability.perturbations
         if not tried:
             return 1.0
-        kept = 0
+        unchanged = 0
         overlaps: list[float] = []
         looks = detector.detect(
             [Request(perturbed(image, how), labels, sample.sample_id) for how in tried]
@@ -164,11 +164,11 @@ def measure(
             if again_a is None or again_b is None:
                 continue
             delta = offset(again_a.box_xyxy, again_b.box_xyxy, sample.relation, size)
-            kept += holds(delta, sample.relation, rules.geometry.margin) == verdict
+            unchanged += holds(delta, sample.relation, rules.geometry.margin) == verdict
             overlaps += [iou(a.box_xyxy, again_a.box_xyxy), iou(b.box_xyxy, again_b.box_xyxy)]
         if not overlaps:
             return 0.0
-        return 0.5 * kept / len(tried) + 0.5 * sum(overlaps) / len(overlaps)
+        return 0.5 * unchanged / len(tried) + 0.5 * sum(overlaps) / len(overlaps)
 
     return stability
 
@@ -194,10 +194,10 @@ def detect_manifest(
     """
     settings = CheckerRules.load(rules)
     wanted = read_manifest(manifest)
-    detectors = [open_detector(one) for one in (detector, secondary) if one]
+    detectors = [open_detector(spec) for spec in (detector, secondary) if spec]
     if cache:
-        detectors = [Cached(one, cache) for one in detectors]
-    header = {"detectors": [one.identity() for one in detectors], "rules": _plain(settings)}
+        detectors = [Cached(opened, cache) for opened in detectors]
+    header = {"detectors": [opened.identity() for opened in detectors], "rules": _plain(settings)}
     path = _beside(out, "detectors")
     if path.exists() and json.loads(path.read_text("utf-8")) != header:
         raise UsageError(
@@ -209,18 +209,18 @@ def detect_manifest(
     unreadable: dict[str, str] = {}
     verdicts: Counter[str] = Counter()
     with RecordLog(out) as log:
-        for number, one in enumerate(wanted):
+        for number, row in enumerate(wanted):
             progress("images", number, len(wanted))
-            if one.sample_id in done:
+            if row.sample_id in done:
                 continue
             try:
-                image = ImageToCheck(**vars(one) | {"image": open_image(Path(one.image))})
-                (found,) = check_images([image], settings, *detectors)
+                image = ImageToCheck(**vars(row) | {"image": open_image(Path(row.image))})
+                (checked,) = check_images([image], settings, *detectors)
             except (DetectorError, ImageError) as error:
-                unreadable[one.sample_id] = f"{one.image} {error}"
+                unreadable[row.sample_id] = f"{row.image} {error}"
                 continue
-            log.append(recorded_row(found))
-            verdicts[found.verdict] += 1
+            log.append(recorded_row(checked))
+            verdicts[checked.verdict] += 1
     progress("images", len(wanted), len(wanted))
     write_json(_beside(out, "unreadable"), unreadable)
     return {
@@ -237,32 +237,32 @@ def read_manifest(path: Path) -> list[_DetectRow]:
 
     Raises RowError for a bad row or a sample that occurs twice.
     """
-    found: dict[str, _DetectRow] = {}
+    rows: dict[str, _DetectRow] = {}
     for number, row in read_rows(path):
-        one = parse(_DetectRow, row, path, number)
-        name = one.sample_id or Path(one.image).stem
-        if name in found:
+        item = parse(_DetectRow, row, path, number)
+        name = item.sample_id or Path(item.image).stem
+        if name in rows:
             raise RowError(
                 f"{path}:{number}: sample_id: {name!r} occurs twice", code="duplicate-id"
             )
-        said = {"sample_id": name, "prompt_id": one.prompt_id or name}
-        found[name] = one.model_copy(update={**said, "image": str(path.parent / one.image)})
-    if not found:
+        ids = {"sample_id": name, "prompt_id": item.prompt_id or name}
+        rows[name] = item.model_copy(update={**ids, "image": str(path.parent / item.image)})
+    if not rows:
         raise RowError(f"{path}: no image", code="nothing-to-do")
-    return list(found.values())
+    return list(rows.values())
 
 
-def _beside(out: Path, what: str) -> Path:
-    return out.with_name(f"{out.stem}.{what}.json")
+def _beside(out: Path, suffix: str) -> Path:
+    return out.with_name(f"{out.stem}.{suffix}.json")
 
 
 PUBLISHED_SIZE = Size(512, 512)
-"""Of the images of all published runs, whose rows do not say it."""
+"""Size of the images of all published runs, whose rows do not say it."""
 
 
 def check_file(path: Path, rules: CheckerRules, size: Size = PUBLISHED_SIZE) -> list[CheckedImage]:
     """Every sample of a file under the rules. Raises RowError for a row that cannot be used."""
-    return [check(sample, own, rules) for sample, own in read_samples(path, size)]
+    return [check(sample, image_size, rules) for sample, image_size in read_samples(path, size)]
 
 
 def run_check(
@@ -285,10 +285,10 @@ def run_check(
     """
     beside = _beside(out, "metrics")
     written = {path.resolve() for path in (out, beside, beside.with_suffix(".md"))}
-    for given in (detections, rules, labels, *manifests):
-        if given is not None and given.resolve() in written:
+    for path in (detections, rules, labels, *manifests):
+        if path is not None and path.resolve() in written:
             raise UsageError(
-                f"{given} would be replaced by what is written: choose another --out",
+                f"{path} would be replaced by what is written: choose another --out",
                 code="would-overwrite",
             )
     settings = CheckerRules.load(rules)

@@ -92,7 +92,7 @@ def judged(run: Run) -> dict[str, Any]:
     return {"outcomes": found, "looked": looked}
 
 
-def test_what_was_drawn_is_recovered_by_every_rule(run: Run, judged: dict[str, Any]) -> None:
+def test_every_rule_recovers_drawn_relations(run: Run, judged: dict[str, Any]) -> None:
     true = both_drawn(run)
     assert Counter(true.values())["holds"] > 5 < Counter(true.values())["opposite"]
     for kind, found in judged["outcomes"].items():
@@ -113,7 +113,7 @@ def test_what_was_drawn_is_recovered_by_every_rule(run: Run, judged: dict[str, A
                 assert (verdict.number > 0.5) == (verdict.label == "holds"), (kind, case, verdict)
 
 
-def test_an_image_is_looked_at_once_by_all_rules(run: Run, judged: dict[str, Any]) -> None:
+def test_all_rules_share_one_detection_of_an_image(run: Run, judged: dict[str, Any]) -> None:
     assert judged["looked"] == {"pse": len(both_drawn(run))}
     files = sorted((run.root / "detections").rglob("*.json"))
     assert len(files) == len(both_drawn(run))
@@ -121,7 +121,7 @@ def test_an_image_is_looked_at_once_by_all_rules(run: Run, judged: dict[str, Any
     assert all(decode(row["mask"]).any() for row in rows)
 
 
-def test_what_a_killed_process_left_is_looked_at_again(
+def test_detects_again_after_a_kill(
     run: Run, judged: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
@@ -245,7 +245,7 @@ def test_pse_of_published_images_through_the_command_is_the_pure_function(
     assert scores["measure"] == pytest.approx(100 * np.mean(expected))
 
 
-def test_a_subject_that_nobody_can_look_for_is_a_failure_and_no_missing_object(
+def test_refuses_an_unknown_detector_and_a_run_without_rows(
     text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
     done = cli(
@@ -272,12 +272,12 @@ def test_a_subject_that_nobody_can_look_for_is_a_failure_and_no_missing_object(
         ("pse:pixels?rule.depth=sonar", ("unknown-name", "sonar")),
     ],
 )
-def test_specs_that_name_no_rule_judge(text: str, reason: tuple[str, ...]) -> None:
+def test_rejects_bad_specs(text: str, reason: tuple[str, ...]) -> None:
     with raises(*reason):
         open_judge(text)
 
 
-def test_who_judged_is_the_rule_its_convention_and_the_detector(tmp_path: Path) -> None:
+def test_identity_has_rule_convention_and_detector(tmp_path: Path) -> None:
     identity = open_judge("pse:pixels?rule.convention=authors&rule.depth=ground").identity()
     assert identity["kind"] == "pse" and identity["name"] == "pixels"
     assert identity["convention"] == "authors" and identity["depth_kind"] == "ground"
