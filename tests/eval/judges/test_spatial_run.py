@@ -48,7 +48,7 @@ def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path
     assert counts["images"] == 20 == counts["recorded_now"] + len(unreadable)
     assert lost <= unreadable.keys()
     unknown = [why for name, why in unreadable.items() if name not in lost]
-    assert all("is no single entity of the atlas" in why for why in unknown)
+    assert all("does not name one entity of the atlas" in why for why in unknown)
     metrics = run_check(detected, steady, tmp_path / "verdicts.jsonl")
     # The renderer does as it is told, and the image that is lost is no failure of it.
     assert metrics["total_samples"] == metrics["pass_count"] == len(drawn) - 1 - len(unknown)
