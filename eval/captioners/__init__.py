@@ -42,14 +42,14 @@ class FunctionCaptioner:
 
     def _caption(self, request: CaptionRequest) -> Caption:
         try:
-            said = self._function(request.image, request.instruction)
+            result = self._function(request.image, request.instruction)
         except Exception as error:  # the user's own code may raise anything
             return Caption(f"{type(error).__name__}: {error}", "error")
-        if isinstance(said, Caption):
-            return said
-        if isinstance(said, str):
-            return Caption(said)
-        return Caption(f"a {type(said).__name__} is neither a text nor a Caption", "error")
+        if isinstance(result, Caption):
+            return result
+        if isinstance(result, str):
+            return Caption(result)
+        return Caption(f"a {type(result).__name__} is neither a text nor a Caption", "error")
 
 
 _CHAT = RegistryEntry(f"{__name__}.chat:ChatCaptioner", paid=True, argument="MODEL[@URL]")

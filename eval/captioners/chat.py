@@ -86,17 +86,17 @@ class ChatCaptioner:
         return self._plan.caller(self._backend, prefix=prefix, identity=identity, holder=self)
 
     def _call(self, request: CaptionRequest) -> Call[str]:
-        shown = () if request.image is None else (ImagePart(plain_png(request.image)),)
-        asked = ChatRequest(
+        images = () if request.image is None else (ImagePart(plain_png(request.image)),)
+        chat_request = ChatRequest(
             role="captioner",
             system=SYSTEM,
-            user=(*shown, request.instruction),
+            user=(*images, request.instruction),
             max_tokens=self._max_tokens,
             may_be_cut=True,
         )
         # The content is part of the id: another image of the same name is a new call, not a drift.
-        content = spec_hash(self._backend.identity(), asked)[:16]
-        return Call(f"{request.id}/{content}", asked, without_thoughts)
+        content = spec_hash(self._backend.identity(), chat_request)[:16]
+        return Call(f"{request.id}/{content}", chat_request, without_thoughts)
 
 
 class DrawingModel(ChatCaptioner):
@@ -112,9 +112,9 @@ class DrawingModel(ChatCaptioner):
 
 
 def _caption(answer: Answer[str]) -> Caption:
-    said = answer.completion.text if answer.completion else ""
+    text = answer.completion.text if answer.completion else ""
     if answer.status == "refused":
-        return Caption(said, "refused")
+        return Caption(text, "refused")
     if answer.value is None or answer.completion is None:
         return Caption(answer.problem, "error")
     return Caption(answer.value, cut=answer.completion.outcome == "truncated")

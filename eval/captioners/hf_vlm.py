@@ -65,9 +65,9 @@ class LocalCaptioner(VisionModel):
     def _written(self, request: CaptionRequest) -> Caption:
         import torch
 
-        shown = () if request.image is None else (request.image,)
+        images = () if request.image is None else (request.image,)
         inputs = self.processor.apply_chat_template(
-            [chat(shown, request.instruction)],
+            [chat(images, request.instruction)],
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,

@@ -1,4 +1,4 @@
-"""Which frames of a clip are judged, by name, number, count or rate."""
+"""Choice of the frames of a clip that are judged, by name, number, count or rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import UsageError
 
 USUAL = "first,middle,last"
-"""What is judged of a clip where nothing else is asked for."""
+"""Frames of a clip that are judged by default."""
 NAMES = {"first": 0.0, "middle": 0.5, "last": 1.0}
 """Name -> place in the clip, in [0, 1]."""
 
@@ -23,7 +23,7 @@ class FrameChoice:
     """Frames of every clip of a run."""
 
     text: str = USUAL
-    """As it was asked for."""
+    """Text of the option."""
 
     def __post_init__(self) -> None:
         """Raises UsageError for a text that names no frames."""
@@ -40,8 +40,8 @@ class FrameChoice:
     def of(self, frames: int, fps: float) -> tuple[int, ...]:
         """Numbers of the chosen frames of a clip, from 0, ascending, none twice.
 
-        frames: how many it has; fps: frames a second. A clip with fewer frames than a count or a
-        rate asks for gives all of them. Raises UsageError for a number that it doesn't have.
+        frames: number of frames of the clip; fps: frames a second. A clip with fewer frames than a
+        count or a rate asks for gives all of them. Raises UsageError for a number outside the clip.
 
         >>> FrameChoice("first,middle,last").of(9, 8), FrameChoice("rate=2").of(9, 8)
         ((0, 4, 8), (0, 4, 8))
@@ -56,10 +56,10 @@ class FrameChoice:
             step = max(1.0, fps / float(match[1]))
             count = math.floor((frames - 1) / step + 1e-9) + 1
             return tuple(_nearest(number * step) for number in range(count))
-        found = set()
+        numbers = set()
         for word in self.text.split(","):
             if word in NAMES:
-                found |= {*_at([NAMES[word]], frames)}
+                numbers |= {*_at([NAMES[word]], frames)}
                 continue
             number = int(word) + (frames if word.startswith("-") else 0)
             if not 0 <= number < frames:
@@ -67,8 +67,8 @@ class FrameChoice:
                     f"no frame {word} in a clip of {frames}: choose frames that every clip has",
                     code="no-frame",
                 )
-            found.add(number)
-        return tuple(sorted(found))
+            numbers.add(number)
+        return tuple(sorted(numbers))
 
 
 def _at(places: list[float], frames: int) -> tuple[int, ...]:

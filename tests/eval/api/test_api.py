@@ -55,7 +55,7 @@ def test_a_bad_argument_is_named(
         evaluate(text_release, **arguments)
 
 
-def test_a_generator_that_makes_nothing_is_told_with_its_error(text_release: Path) -> None:
+def test_run_without_any_image_fails_with_first_error(text_release: Path) -> None:
     with raises("all-failed", error=RunFailed):
         evaluate(text_release, broken)
 

@@ -52,7 +52,7 @@ def settings(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_what_is_recorded_checks_to_the_same_and_is_not_made_again(
+def test_detections_give_same_verdicts_and_are_not_made_again(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = detect_manifest(**settings)

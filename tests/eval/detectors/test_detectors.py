@@ -234,9 +234,7 @@ def test_later_sams_give_masks_where_torchvision_is(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_closed_set_refuses_what_it_can_not_find(
-    checkpoint: Checkpoint, image: Image.Image
-) -> None:
+def test_closed_set_refuses_unknown_class(checkpoint: Checkpoint, image: Image.Image) -> None:
     for kind in ("detr", "mask2former"):
         with raises("unknown-class", "'owl'", "3", error=DetectorError):
             open_detector(spec_of(kind, checkpoint)).detect([Request(image, ("owl",))])
@@ -263,13 +261,13 @@ def test_a_closed_set_refuses_what_it_can_not_find(
         ("recorded:gone.jsonl", ("no-such-file", "gone.jsonl")),
     ],
 )
-def test_specs_that_name_no_detector(text: str, reason: tuple[str, ...]) -> None:
+def test_refuses_specs_of_unknown_detectors(text: str, reason: tuple[str, ...]) -> None:
     with raises(*reason, error=UsageError):
         open_detector(text)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_folder_that_is_no_checkpoint_is_named(tmp_path: Path) -> None:
+def test_names_folder_without_checkpoint(tmp_path: Path) -> None:
     with raises("no-such-file", "config.json", error=UsageError):
         open_detector(f"detr:{tmp_path}")
     (tmp_path / "config.json").write_text("{}")
@@ -405,7 +403,7 @@ def test_the_scene_is_exact_and_pixels_come_close() -> None:
     assert min(overlaps) > 0.6
 
 
-def test_what_is_hidden_is_not_in_the_mask() -> None:
+def test_mask_excludes_hidden_pixels() -> None:
     scene = Scene((Figure("horse", 0.5, 0.9, 1.0), Figure("cat", 0.5, 0.9, 0.9)), 0)
     alone = Scene(scene.figures[:1], 0)
     masks = []
@@ -501,7 +499,7 @@ def test_recorded_files_of_every_kind(tmp_path: Path, image: Image.Image) -> Non
         ("d.json", "text", ("bad-format", "COCO", "VISOR")),
     ],
 )
-def test_recorded_files_that_are_none(
+def test_refuses_files_of_other_formats(
     tmp_path: Path, name: str, data: Any, reason: tuple[str, ...]
 ) -> None:
     with raises(*reason, error=RowError):
@@ -630,7 +628,7 @@ def test_stability_is_half_verdicts_and_half_boxes() -> None:
     assert (found.verdict, found.parts.stability) == ("UNDECIDABLE", 0)
 
 
-def test_perturbations_change_what_they_say(image: Image.Image) -> None:
+def test_perturbations_change_pixels_as_their_type_says(image: Image.Image) -> None:
     plain = np.asarray(image, float)
     for how in CheckerRules().stability.perturbations:
         changed = perturbed(image, how)
@@ -665,7 +663,7 @@ def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> 
     assert [one.to_row() for one in replayed] == [one.to_row() for one in found]
 
 
-def test_measured_stability_is_that_of_the_unchanged_boxes() -> None:
+def test_stability_is_measured_on_unchanged_boxes() -> None:
     image = rendered("cat", "dog")
     sample = CheckerSample.model_validate(
         {

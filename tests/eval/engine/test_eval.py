@@ -53,7 +53,7 @@ def whole(result: dict) -> dict[str, dict]:
     return {score["name"]: score for score in result["scores"] if score["group"] == "all"}
 
 
-def test_a_run_says_everything_that_qualifies_its_numbers(judged: Path, cli: Run_) -> None:
+def test_run_lists_all_reservations_about_its_scores(judged: Path, cli: Run_) -> None:
     (result,) = results(judged, cli)
     scores = whole(result)
     assert result["cases"] == 40
@@ -78,7 +78,7 @@ def test_a_run_says_everything_that_qualifies_its_numbers(judged: Path, cli: Run
     assert any(group.startswith("pair_type=") for group in groups)
 
 
-def test_a_resumed_run_repeats_nothing(judged: Path, tmp_path: Path, cli: Run_) -> None:
+def test_resumed_run_makes_no_image_again(judged: Path, tmp_path: Path, cli: Run_) -> None:
     run = Path(shutil.copytree(judged, tmp_path / "run"))
     before = (run / "images.jsonl").read_bytes(), [*run.glob("verdicts/*/verdicts.jsonl")]
     verdicts = before[1][0].read_bytes()

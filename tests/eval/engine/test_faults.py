@@ -114,7 +114,7 @@ ACTIONS = st.lists(
 @given(ACTIONS)
 @example([("ask", 12), *(("replace", place) for place in range(5)), ("ask", 0)])
 @settings(max_examples=25)
-def test_every_case_is_counted_once_whatever_happens(actions: list[tuple[str, int]]) -> None:
+def test_counts_every_case_once_after_any_actions(actions: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "images").mkdir()

@@ -110,7 +110,7 @@ def test_images_are_opened_when_a_judge_wants_them(
     assert len(opened) == 6  # two questions each, and the one that was not answered
 
 
-def test_what_was_answered_is_not_asked_again(images: Path, tmp_path: Path) -> None:
+def test_asks_no_answered_question_again(images: Path, tmp_path: Path) -> None:
     first, second = Reading(64, dies_after=77), Reading(64)
     with raises("run-failed", error=BudgetError):
         judged(images, tmp_path / "run", first)

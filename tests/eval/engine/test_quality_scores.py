@@ -56,7 +56,7 @@ def records(root: Path) -> bytes:
     return (log.root / SCORES).read_bytes()
 
 
-def test_a_killed_run_gives_the_bytes_of_one_that_was_not(tmp_path: Path) -> None:
+def test_killed_run_writes_same_bytes(tmp_path: Path) -> None:
     whole = image_run(tmp_path / "whole", ASKED, SHADES)
     ((_, tally),) = score_images(whole, [Brightness()])
     assert (tally.scored, tally.recorded, tally.failed) == (10, 0, 0)
@@ -160,7 +160,7 @@ def test_a_clip_scores_the_mean_of_its_chosen_frames(
         image_features(root, None)  # type: ignore[arg-type]
 
 
-def test_what_ends_a_run_is_raised(tmp_path: Path) -> None:
+def test_raises_errors_that_end_a_run(tmp_path: Path) -> None:
     class Torn(Brightness):
         def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
             raise LoadError("torn can't be loaded")

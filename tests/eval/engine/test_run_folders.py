@@ -88,9 +88,7 @@ def test_looking_at_runs_writes_nothing_into_them(text_release: Path, tmp_path: 
     assert [contents(run) for run in runs] == before
 
 
-def test_score_adds_its_scores_and_nothing_else(
-    text_release: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_score_writes_only_its_scores(text_release: Path, tmp_path: Path, cli: Cli) -> None:
     run = tmp_path / "run"
     evaluate_run(settings_of(text_release, run), one_color, [as_judge(says_first)])
     labels = tmp_path / "labels.csv"
@@ -105,7 +103,7 @@ def test_score_adds_its_scores_and_nothing_else(
     assert result["card"]["agreement"]["arrangement"]["n"] == 1
 
 
-def test_a_second_process_is_told_that_the_run_is_in_use(
+def test_refuses_second_process_in_run_folder(
     text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW_JUDGE)

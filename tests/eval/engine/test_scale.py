@@ -136,7 +136,7 @@ def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
 
 
 @pytest.mark.parametrize("victim", ["worker", pytest.param("parent", marks=pytest.mark.lane)])
-def test_a_killed_run_goes_on_and_loses_what_was_under_way(
+def test_killed_run_resumes_and_repeats_only_pending_work(
     text_release: Path, tmp_path: Path, server: Any, victim: str
 ) -> None:
     server.draw = red
@@ -253,9 +253,7 @@ def test_the_generator_goes_on_while_images_are_written(
     assert [image.status for image in run.images().values()] == ["made"] * 8
 
 
-def test_what_was_made_is_recorded_whatever_ends_the_run(
-    text_release: Path, tmp_path: Path
-) -> None:
+def test_records_images_before_error_ends_run(text_release: Path, tmp_path: Path) -> None:
     class Ending(Batching):
         batch_size = 1
 

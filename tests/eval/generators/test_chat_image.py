@@ -107,7 +107,7 @@ def test_edits_show_one_source_or_two(server: Any) -> None:
             assert opened.tobytes() == image.tobytes() and opened.info == {}
 
 
-def test_what_was_said_is_reported_and_never_saved(server: Any, fault: Any, naps: Any) -> None:
+def test_report_of_chat_is_recorded_but_not_in_image(server: Any, fault: Any, naps: Any) -> None:
     answer(server, {"content": "A dog, as asked.", "images": [part(data())] * 2})
     server.faults.append(fault(torn=True))
     made = draw(server)

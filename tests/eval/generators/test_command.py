@@ -128,7 +128,7 @@ def test_status_77_is_a_refusal(program: Program) -> None:
     assert caught.value.status == "refused"
 
 
-def test_a_prompt_that_no_program_can_be_given_is_an_error(program: Program) -> None:
+def test_prompt_with_nul_is_an_error(program: Program) -> None:
     with raises("program-failed", "null byte", error=GeneratorError):
         run(program(DRAW) + " {prompt} {seed} {output}", "a\0b")
 
@@ -331,7 +331,7 @@ def test_a_worker_edits_its_source_and_knows_the_row(worker: Start) -> None:
         ("del reply['request']", "error", ("bad-answer", "request None", "asked 1")),
     ],
 )
-def test_what_a_worker_may_answer(
+def test_accepts_and_refuses_answers_of_worker(
     worker: Start, body: str, status: str, reason: tuple[str, ...]
 ) -> None:
     generator = worker(body)
@@ -340,7 +340,7 @@ def test_what_a_worker_may_answer(
     assert caught.value.status == status
 
 
-def test_an_answer_too_many_is_not_that_of_the_next_request(worker: Start) -> None:
+def test_rejects_answer_to_earlier_request(worker: Start) -> None:
     generator = worker("print(json.dumps(reply), flush=True)")
     generator.generate(ImageRequest("a dog", 7))
     with raises("bad-answer", "request 1", "asked 2", error=GeneratorError):

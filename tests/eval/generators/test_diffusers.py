@@ -129,7 +129,7 @@ def test_source_and_instruction_decide_an_edit(
     assert made == again and made not in others
 
 
-def test_a_pipeline_that_only_draws_says_so_of_an_edit(checkpoint: Checkpoint) -> None:
+def test_refuses_edit_by_pipeline_that_only_draws(checkpoint: Checkpoint) -> None:
     generator = open_pipeline(checkpoint("sd15"))
     with raises("cannot-edit", "StableDiffusionPipeline", error=GeneratorError) as caught:
         generator.generate(ImageRequest("a dog", 1, noise(1)))
@@ -324,7 +324,7 @@ def test_edits_are_drawn_in_batches_too(checkpoint: Checkpoint) -> None:
     assert generator._batches == {True: MeasuredBatch(2)}
 
 
-def test_a_batch_that_changes_images_is_not_drawn_and_said(
+def test_turns_batching_off_if_it_changes_images(
     checkpoint: Checkpoint,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -421,7 +421,7 @@ def test_a_hidden_image_is_refused(checkpoint: Checkpoint, monkeypatch: pytest.M
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in divide")
-def test_an_image_of_no_numbers_is_an_error(checkpoint: Checkpoint) -> None:
+def test_image_of_nan_is_an_error(checkpoint: Checkpoint) -> None:
     # With one step the scheduler of Qwen-Image divides by zero.
     generator = open_pipeline(checkpoint("qwen-image"), "device=cpu&steps=1&height=64&width=64")
     with raises("bad-answer", "NaN", error=GeneratorError):

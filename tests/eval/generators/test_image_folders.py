@@ -224,7 +224,7 @@ def test_a_folder_of_other_prompts_is_refused(way: str, tmp_path: Path) -> None:
         folder.check(others)
 
 
-def test_a_wrong_prompt_in_the_metadata_is_missing_and_said(
+def test_warns_of_metadata_with_wrong_prompt(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     geneval(tmp_path)

@@ -164,7 +164,7 @@ def test_a_declined_prompt_is_refused(server: Any, fault: Any) -> None:
     assert caught.value.status == "refused"
 
 
-def test_trouble_that_passes_is_waited_out(server: Any, fault: Any, naps: list[float]) -> None:
+def test_retries_transient_failures(server: Any, fault: Any, naps: list[float]) -> None:
     give(server, base64_of(encoded()))
     server.faults += [fault(status=503)]
     assert REPORT not in draw("together").info and len(naps) == 1

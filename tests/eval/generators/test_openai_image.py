@@ -171,14 +171,14 @@ def test_a_server_that_ignores_its_seeds_is_named(
     assert not any("another prompt" in note for note in result.notes)
 
 
-def test_one_image_for_all_prompts_is_said(sglang: Any, text_release: Path, tmp_path: Path) -> None:
+def test_notes_one_image_for_all_prompts(sglang: Any, text_release: Path, tmp_path: Path) -> None:
     sglang.draw = lambda body: encoded()
     of_seeds, of_prompts = run_of(sglang, text_release, tmp_path / "run").notes()
     assert "does not use its seeds" in of_seeds
     assert of_prompts.startswith("8 of 8 images are byte for byte those of another prompt")
 
 
-def test_what_a_server_lists_is_part_of_the_identity(sglang: Any) -> None:
+def test_identity_has_facts_of_server_list(sglang: Any) -> None:
     assert (
         SGLANG.items()
         >= {
@@ -199,7 +199,7 @@ def test_what_a_server_lists_is_part_of_the_identity(sglang: Any) -> None:
     "listing",
     ["<html>hello</html>", "", {}, {"data": None}, {"data": [1]}, [], {"data": []}, f'"{KEY}"'],
 )
-def test_a_strange_list_of_models_says_nothing(server: Any, listing: Any) -> None:
+def test_ignores_unreadable_list_of_models(server: Any, listing: Any) -> None:
     server.listings["/v1/models"] = listing
     assert not [name for name in open_generator(spec(server)).identity() if "served" in name]
 
@@ -229,13 +229,13 @@ def test_a_finished_run_needs_no_server(sglang: Any, text_release: Path, tmp_pat
     run_of(sglang, text_release, tmp_path / "run")
 
 
-def test_a_server_that_rejects_seeds_is_told_how_to_go_on(server: Any, fault: Any) -> None:
+def test_error_of_server_without_seeds_names_seed_none(server: Any, fault: Any) -> None:
     server.faults.append(fault(status=400, message="Unknown parameter: 'seed'."))
     with raises("server-error", "Unknown parameter", "seed=none", error=GeneratorError):
         draw(server)
 
 
-def test_what_the_api_said_is_reported_and_never_saved(server: Any, fault: Any, naps: Any) -> None:
+def test_report_of_api_is_recorded_but_not_in_image(server: Any, fault: Any, naps: Any) -> None:
     server.draw = lambda body: encoded()
     server.faults.append(fault(torn=True))
     made = draw(server)
@@ -298,7 +298,7 @@ def test_an_answer_without_data_is_an_error(server: Any, fault: Any) -> None:
 @pytest.mark.parametrize(
     "trouble", [{"status": 429}, {"status": 500}, {"cut": True}, {"torn": True}]
 )
-def test_trouble_that_passes_is_waited_out(
+def test_retries_transient_failures(
     server: Any, fault: Any, naps: list[float], trouble: dict[str, Any]
 ) -> None:
     server.draw = lambda body: encoded()

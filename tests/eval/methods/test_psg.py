@@ -127,7 +127,7 @@ def test_the_second_variant_guides_a_prompt_without_spatial_words(opened: Opened
     assert off.tobytes() == plain.tobytes()
 
 
-def test_a_map_size_that_no_layer_has_is_an_error(opened: Opened) -> None:
+def test_refuses_map_size_of_no_layer(opened: Opened) -> None:
     method = apply_methods(opened("sd15"), ["psg:sd14?size=64"])
     with raises("generator-failed", "size 64", "size=0", error=GeneratorError):
         method.generate(replace(request("sd15"), fields=STATED))

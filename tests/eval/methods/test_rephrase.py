@@ -137,7 +137,7 @@ def test_a_good_answer_is_taken(answer: str, prompt: str) -> None:
         ("A dog and a cat on the right.", "on the left"),
     ],
 )
-def test_a_bad_answer_is_told_why(answer: str, reason: str) -> None:
+def test_reports_reason_of_bad_answer(answer: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         LAYOUT.read(answer)
 

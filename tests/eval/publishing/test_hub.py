@@ -142,7 +142,7 @@ def test_other_rows_are_refused_or_compared(release: Path, folder: Path, tmp_pat
         generate(replace(settings, data=str(small)), f"hub:{folder}")
 
 
-def test_a_case_with_another_prompt_or_none_at_all_is_refused(run: Path, folder: Path) -> None:
+def test_refuses_case_with_other_prompt_or_without_image(run: Path, folder: Path) -> None:
     images = open_generator(f"hub:{folder}")
     assert isinstance(images, PublishedImages)
     cases = Run.open(run).cases()
@@ -189,7 +189,7 @@ def test_damage_is_found_before_an_image_is_used(folder: Path, tmp_path: Path, n
         open_generator(f"hub:{copy}")
 
 
-def test_a_path_out_of_the_folder_is_no_publication(folder: Path, tmp_path: Path) -> None:
+def test_refuses_publication_with_path_outside_folder(folder: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(folder, tmp_path / "p"))
     text = (copy / "publication.json").read_text()
     (copy / "publication.json").write_text(text.replace("images/test", "../images/test"))

@@ -108,7 +108,7 @@ def test_verdicts_and_scores_are_the_study_s(root: Path, folder: Path) -> None:
     assert {"vlm" in row["judge"] or "qwen" in row["judge"] for row in scores} == {True}
 
 
-def test_the_numbers_recompute_from_what_is_published(folder: Path, tmp_path: Path) -> None:
+def test_published_verdicts_give_published_scores(folder: Path, tmp_path: Path) -> None:
     report = check_publication(folder)
     assert (report.problems, report.notes) == ((), ())
     publication = read_publication(folder)
@@ -156,7 +156,7 @@ def test_a_changed_verdict_is_found(run: Path, tmp_path: Path) -> None:
     assert {problem.row for problem in problems} == {place}
 
 
-def test_nothing_of_the_machine_is_in_it(root: Path, folder: Path) -> None:
+def test_publication_holds_no_path_of_this_machine(root: Path, folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             data = path.read_bytes()
@@ -188,7 +188,7 @@ def test_the_card_has_the_table_and_no_markup_of_others(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("quality", [None, 60])
-def test_webp_keeps_the_pixels_or_says_that_it_does_not(
+def test_webp_is_lossless_unless_quality_is_set(
     run: Path, tmp_path: Path, quality: int | None
 ) -> None:
     settings = replace(CC, image_format="webp", quality=quality)
@@ -257,7 +257,7 @@ def test_one_run_and_several_can_be_published(root: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "q" / "study.yaml").exists()
 
 
-def test_what_can_not_be_published_is_refused_in_one_line(root: Path, tmp_path: Path) -> None:
+def test_refuses_unpublishable_runs(root: Path, tmp_path: Path) -> None:
     def refused(code: str, *facts: object, folder: Path = root, **changes: Any) -> None:
         with raises(code, *facts):
             publish(folder, tmp_path / "p", replace(CC, **changes))
@@ -287,7 +287,7 @@ def test_what_can_not_be_published_is_refused_in_one_line(root: Path, tmp_path: 
         publish(root, tmp_path / "full")
 
 
-def test_the_release_is_named_by_what_it_says_of_itself(tmp_path: Path) -> None:
+def test_release_is_named_by_its_manifest(tmp_path: Path) -> None:
     assert release_of("a/b@v1.0.0") == ("a/b@v1.0.0", {})
     assert release_of("/home/somebody/dist") == release_of("./a/b") == ("", {})
     manifest = {"changes": [{"version": "1.2.0"}], "bank_sha256": "b", "holdout": None}
@@ -298,7 +298,7 @@ def test_the_release_is_named_by_what_it_says_of_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("told", [f"key={KEY}", "workflow in {home}/comfy/flow.json"])
-def test_images_whose_metadata_tell_something_are_refused(tmp_path: Path, told: str) -> None:
+def test_refuses_images_with_secrets_in_metadata(tmp_path: Path, told: str) -> None:
     run = published_run(tmp_path / "run", "t2i_homogenization", "g")
     data = png(1, told.format(home=Path.home()) if str(Path.home()) != "/" else f"key={KEY}")
     name = next((run / "images").iterdir()).name

@@ -65,7 +65,7 @@ def stop_after(calls: int) -> None:
     doubles.BEFORE[:] = [stop]
 
 
-def test_criteria_recover_what_is_forgotten_and_drawn_wrong(tmp_path: Path) -> None:
+def test_criteria_recover_rates_of_forgetful_captioner_and_clumsy_generator(tmp_path: Path) -> None:
     for calls in (40, 300):  # telling and drawing; judging
         stop_after(calls)
         with pytest.raises(KeyboardInterrupt):

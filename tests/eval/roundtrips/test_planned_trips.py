@@ -60,7 +60,7 @@ def test_steps_that_trips_share_count_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.lane
-def test_what_was_done_is_planned_no_more(tmp_path: Path) -> None:
+def test_plan_excludes_finished_steps(tmp_path: Path) -> None:
     file, out = written(tmp_path), tmp_path / "out"
 
     def stop() -> None:

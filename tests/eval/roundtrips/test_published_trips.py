@@ -89,7 +89,7 @@ def test_texts_are_published_and_every_number_recomputes(root: Path, tmp_path: P
 
 
 @pytest.mark.lane
-def test_what_was_changed_in_a_publication_is_named(root: Path, tmp_path: Path) -> None:
+def test_names_changed_images_and_texts_of_publication(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "p"
     publish(root, out)
     assert not verify_release(str(out), as_reader=True).problems

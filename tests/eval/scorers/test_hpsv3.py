@@ -165,9 +165,7 @@ def test_images_have_about_the_published_number_of_pixels() -> None:
         assert (wide * high <= 256 * 28 * 28) == (size[0] * size[1] > 256 * 28 * 28)
 
 
-def test_without_the_package_it_says_what_to_install(
-    published: tuple[Path, Path], package: Path
-) -> None:
+def test_names_package_to_install(published: tuple[Path, Path], package: Path) -> None:
     base, tuned = published
     spec = f"hpsv3:{tuned}?base={base}&device=cpu"
     package.write_text("INSTRUCTION = 7\n")

@@ -332,7 +332,7 @@ def test_vqascore_is_the_probability_of_yes_in_the_whole_vocabulary(asked: Path)
     assert identity["kind"] == "vqascore" and identity["inner_model"] == "tiny"
 
 
-def test_a_judge_without_probabilities_has_no_vqascore(
+def test_vqascore_refuses_judge_without_probabilities(
     checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     (tmp_path / "labels.csv").write_text("case,question,label\n")
