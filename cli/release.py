@@ -131,22 +131,23 @@ def validate(
 ) -> None:
     """Check a release (schema, counts, digests, content, card, Croissant file) or a bank.
 
-    Exits with 1 and names file, row and field of each problem. Of a bank it prints how many
-    constrained pairs there are, how many of them a release takes, and which questions about drawn
-    worlds tell the worlds apart.
+    Exits with 1 and names file, row and field of each problem. Of a bank it checks the entries,
+    their texts and the layouts of the gold images, and prints how many constrained pairs there are,
+    how many of them a release takes, and which questions about drawn worlds tell the worlds apart.
 
     Example: `counterprior validate dist/counterprior`
     """
     if path is not None:
         print_report(_check_by(bank)(path), json)
         return
+    from ..builders.bank_faults import bank_faults
     from ..builders.census import bank_census, worlds_census
     from ..builders.suite import Banks
 
     banks = Banks.at(bank)
     with progress_bar() as progress:
         worlds = worlds_census(banks, progress)
-    print_census(bank_census(banks), worlds, json)
+    print_census(bank_census(banks), worlds, list(bank_faults(banks)), json)
 
 
 def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +25,23 @@ def print_report(report: ReleaseReport, as_json: bool) -> None:
         raise SystemExit(WRONG)
 
 
-def print_census(census: BankCensus, worlds: WorldsCensus, as_json: bool) -> None:
+def print_census(
+    census: BankCensus, worlds: WorldsCensus, faults: Sequence[str], as_json: bool
+) -> None:
     """Prints counts of constrained pairs by domain, of the bank and of a release; then of drawn
-    worlds."""
+    worlds, and the faults; ends the command with exit code 1 if there are faults."""
     if as_json:
-        print_json({**asdict(census), "worlds": asdict(worlds)})
-        return
+        print_json({**asdict(census), "worlds": asdict(worlds), "faults": faults})
+    else:
+        _print_counts(census)
+        _print_worlds(worlds)
+    for fault in faults:
+        print_note(fault)
+    if faults:
+        raise SystemExit(WRONG)
+
+
+def _print_counts(census: BankCensus) -> None:
     numbers = (
         "pairs",
         "families",
@@ -63,8 +75,6 @@ def print_census(census: BankCensus, worlds: WorldsCensus, as_json: bool) -> Non
             f"{listed.standards} standards {which}: {listed.sections} with a section or entry, "
             f"{listed.addresses} with an address, {listed.titles} by title alone"
         )
-
-    _print_worlds(worlds)
 
 
 def _print_worlds(census: WorldsCensus) -> None:

@@ -13,10 +13,10 @@ from PIL import Image, ImageOps
 from refusals import raises
 
 from counterprior.builders.bank import DEFAULT_BANK, BankError
+from counterprior.builders.bank_faults import layout_faults
 from counterprior.builders.depictions import (
     LAYOUTS,
     Depiction,
-    Drawable,
     depiction_faults,
     drawable_pairs,
     read_looks,
@@ -30,28 +30,6 @@ from counterprior.scenes.vector import PlacedPart, Turn, VectorImage, VectorShap
 FRANCE = "flags-and-heraldry-france-blue-red"
 
 
-def seen(drawable: Drawable, layout: Any) -> dict[str, list[tuple[float, float]]]:
-    """Where the viewer sees each of the two things, every copy of it."""
-    image = drawable.image(layout, "flat", 0)
-    found: dict[str, list[tuple[float, float]]] = {drawable.left: [], drawable.right: []}
-    for part in image.parts:
-        if part.name in found:
-            found[part.name].append(image.turn(part.center))
-    return found
-
-
-def test_every_depicted_pair_shows_its_layouts() -> None:
-    for name, drawable in sorted(BANKS.drawables.items()):
-        for layout, before in (("right", True), ("swapped", False)):
-            ((left,), (right,)) = seen(drawable, layout).values()
-            assert (left[0] < right[0]) == before, (name, layout)
-            assert abs(left[0] - right[0]) > 0.04, (name, layout)
-        assert sorted(map(len, seen(drawable, "missing").values())) == [0, 1], name
-        assert sorted(map(len, seen(drawable, "doubled").values())) == [1, 2], name
-        ((left,), (right,)) = seen(drawable, "above").values()
-        assert abs(left[1] - right[1]) > 2 * abs(left[0] - right[0]), name
-
-
 def test_a_wrong_key_does_not_change_the_image() -> None:
     right = BANKS.drawables[FRANCE]
     pair = right.pair.model_copy(update={"left": right.pair.right, "right": right.pair.left})
@@ -61,8 +39,7 @@ def test_a_wrong_key_does_not_change_the_image() -> None:
         assert draw_gold(wrong.image(layout, "flat", 0)) == draw_gold(
             right.image(layout, "flat", 0)
         )
-    ((left,), (other,)) = seen(wrong, "right").values()
-    assert left[0] > other[0]  # so the test above fails
+    assert any("must be left of" in fault for fault in layout_faults(wrong))
 
 
 @pytest.mark.parametrize(
