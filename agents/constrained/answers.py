@@ -1,4 +1,4 @@
-"""What the three roles answer with. Bounds of texts are checked item by item, not here: one bad
+"""Answers of the three roles. Bounds of texts are checked item by item, not here: one bad
 item must not cost the others."""
 
 from __future__ import annotations
