@@ -139,11 +139,11 @@ class AnswerLog(Mapping[str, Payload]):
             for key, at, record in self._scan():
                 if keys is None or key in keys:
                     placed.setdefault(key, []).append((at, self._parse(at, record)))
-        answers = {}
-        for key, of_key in placed.items():
-            if len(of_key) > 1:  # most keys have one answer, and sorting takes its time
-                of_key.sort(key=_at)
-            answers[key] = [payload for _, payload in of_key]
+            answers = {}
+            for key, of_key in placed.items():
+                if len(of_key) > 1:  # most keys have one answer, and sorting takes its time
+                    of_key.sort(key=_at)
+                answers[key] = [payload for _, payload in of_key]
         return answers
 
     @property
