@@ -28,7 +28,7 @@ from ...storage import write_whole
 from ..clips.frames import USUAL
 from ..clips.together import clip_verdicts
 from ..core import ORIGINAL, Case, CaseGenerator, Judge, Outcome, Verdict, probes_of
-from ..generators import ENCODED, Checked, MadeForRows, PaidByImage
+from ..generators import ENCODED, Checked, MadeForRows, PaidByImage, is_served
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
 from ..methods import Method
@@ -224,7 +224,7 @@ class Evaluation:
                     results.append(image)
 
         served = isinstance(generator, (PaidByImage, PaidGenerator))
-        here = scale.in_process or bool(getattr(generator, "is_served", False))
+        here = scale.in_process or is_served(generator)
         recorded: Iterator[None]
         done = len(cases) - len(waiting)
         with results:

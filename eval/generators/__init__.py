@@ -14,7 +14,7 @@ from ...agents.chat import Permit, always
 from ...clip_files import Clip
 from ...images import open_image
 from ..checkpoints.registry import Identity, Registry, RegistryEntry
-from ..core import Captioner, Case, Generator, GeneratorError, ImageRequest
+from ..core import Captioner, Case, CaseGenerator, Generator, GeneratorError, ImageRequest
 from .python import FunctionGenerator, MappingGenerator
 
 REPORT = "report"
@@ -83,6 +83,11 @@ class PaidByImage(ABC):
     @abstractmethod
     def identity(self) -> dict[str, str]:
         """As `Generator.identity`."""
+
+
+def is_served(generator: CaseGenerator | None) -> bool:
+    """Whether a generator is a captioner behind a server: workers can't ask it."""
+    return bool(getattr(generator, "is_served", False))
 
 
 def _caption_generator(captioner: Any, identity: Identity) -> Generator:

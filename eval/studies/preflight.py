@@ -27,9 +27,9 @@ from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.frames import shown_frames
 from ..engine.run import HEADER, Run, RunError
-from ..generators import GENERATORS, PaidByImage
+from ..generators import GENERATORS, PaidByImage, is_served
 from ..generators.paid import PaidGenerator
-from ..judges import JUDGES, open_judge
+from ..judges import JUDGES, Prepared, open_judge
 from ..roundtrips.log import StepLog
 from ..roundtrips.models import TripModels
 from ..roundtrips.routes import EDITS, MADE, StepKind
@@ -263,6 +263,8 @@ class _Planner:
             generator = open_model(runs[0], self.trips)
             if isinstance(generator, PaidByImage):
                 PaidGenerator(generator, self.budget)  # it has a price, where there is a cap
+            if is_served(generator) and isinstance(generator, Prepared):
+                generator.prepare(self.study.root, self.calls)
         except CounterpriorError as error:
             self.plan.problems.append(f"generator {name}: {error}")
         probed = set()
@@ -283,6 +285,8 @@ class _Planner:
                 each = None if price is None else price.edit if _edits(look) else price.image
                 usd = None if each is None else float(each * len(cases))
                 workload = replace(workload, usd=usd, most_usd=usd)
+            elif is_served(generator):  # what its texts cost is not known before
+                workload = replace(workload, usd=None, most_usd=None)
             elif generator is not None and self.probe and cases:
                 workload = self._probe_images(workload, generator, run)
                 probed.add(run.run)

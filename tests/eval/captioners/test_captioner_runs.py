@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import Done, evaluate_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
+from counterprior.eval.studies.preflight import plan_study
+from counterprior.eval.studies.runner import run_study
 from counterprior.eval.suites.caption_order import UNPUBLISHED, write_images
 from counterprior.eval.workers.farm import Scale
 from counterprior.schema import CaptionOrder
@@ -171,3 +174,28 @@ def test_a_case_without_an_image_fails() -> None:
     case = Case("r", "tell", 0, 0, "Tell.", ("i",))
     with raises("no-seed-image", "no image"):
         captioner.generate(ImageRequest("Tell.", 0, case=case))
+
+
+def test_a_study_runs_captioners_and_its_plan_knows_no_price_of_theirs(
+    tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answer = red_side
+    code = "def open_judge():\n    return lambda question: question.labels[0]\n"
+    (tmp_path / "judge_of_captions.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    study = {
+        "data": str(images(tmp_path, 2)),
+        "suites": {"caption_order": {}},
+        "generators": {"served": f"caption:{server.spec('openai')}"},
+        "judges": {"first": "python:judge_of_captions:open_judge"},
+    }
+    file = tmp_path / "study.yaml"
+    file.write_text(json.dumps(study))
+    plan = plan_study(file)
+    (captions,) = plan.images
+    assert (captions.count, captions.usd) == (20, None) and not plan.problems
+    assert [workload.count for workload in plan.questions] == [40]
+    assert not server.paid
+    run_study(file, tmp_path / "study")
+    assert server.paid == 20
+    assert not plan_study(file, tmp_path / "study").workloads
