@@ -239,7 +239,7 @@ def ask_yes_no(
 def ask_mention(
     case: Case, subjects: tuple[str, str], labels: Mapping[str, str], probe: str = ORIGINAL
 ) -> Question:
-    """Which of two things a text names first; `swap` exchanges A and B.
+    """Asks which of two things a text names first; `swap` exchanges A and B.
 
     labels: label -> what it means, where `{a}` and `{b}` are the first and second subject.
     """

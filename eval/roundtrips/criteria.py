@@ -30,14 +30,14 @@ def shuffled_accuracy(yes_rate: Array, true: Array) -> Array:
     return np.asarray(yes_rate * true + (1 - yes_rate) * (1 - true))
 
 
-def pearson_of(a: Array, b: Array, both: Array) -> Array:
+def pearson_of(a: Array, b: Array, joint: Array) -> Array:
     """Pearson's r of two 0/1 outcomes, from both means and the share of ones in both.
 
     NaN if one of them never changes (ACON, forward equivariance).
     """
     spread = a * (1 - a) * b * (1 - b)
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = (both - a * b) / np.sqrt(np.where(spread > 0, spread, np.nan))
+        r = (joint - a * b) / np.sqrt(np.where(spread > 0, spread, np.nan))
     return np.asarray(np.clip(r, -1, 1))
 
 

@@ -54,7 +54,7 @@ LABELS: Mapping[str, str] = {verdict: label for label, verdict in CHECKED.items(
 
 @dataclass(frozen=True)
 class TableSources:
-    """What a table is made from: a study's folder, or files of detections and their rules."""
+    """Sources of a table: a study's folder, or files of detections and their rules."""
 
     sources: Sequence[str]
     """Folder of a study; or `NAME=FILE` each, `JUDGE:NAME=FILE` for one judge of the recipe."""
@@ -92,10 +92,10 @@ def open_table(name: str, inputs: TableSources) -> StudyTable:
     """Builds the table of a study's folder, or of detections.
 
     name: recipe, or study file with a table; empty for the study's own. Raises UsageError for
-    options of detections with a folder, and what `Study.open` and `detections_table` raise.
+    options of detections with a folder, and the errors of `Study.open` and `detections_table`.
     """
-    first, *others = inputs.sources
-    if others or ("=" in first and not Path(first).is_dir()):
+    first, *further = inputs.sources
+    if further or ("=" in first and not Path(first).is_dir()):
         return detections_table(name, inputs)
     if inputs.rules or inputs.labels:
         raise UsageError(
@@ -153,10 +153,10 @@ def _checked(
             images = check_file(path, settings, inputs.size)
             words = str(rules[judge] or "published rules")
             file = CheckedFile(path, settings, words, images)
-            for (other_generator, other_judge), other in checked.items():
-                if other_judge == judge:
-                    _check_samples(file, other, other_generator)
-                _check_prompts(file, other)
+            for (earlier_generator, earlier_judge), earlier in checked.items():
+                if earlier_judge == judge:
+                    _check_samples(file, earlier, earlier_generator)
+                _check_prompts(file, earlier)
             checked[generator, judge] = file
     return checked
 
@@ -165,13 +165,13 @@ def _paths(files: Sequence[str], judges: Mapping[str, Spec]) -> dict[str, dict[s
     """Generator -> judge -> file of its detections."""
     paths: dict[str, dict[str, Path]] = {}
     for text in files:
-        left, _, path = text.partition("=")
-        judge, colon, name = left.rpartition(":")
+        label, _, path = text.partition("=")
+        judge, colon, name = label.rpartition(":")
         if not (name and path):
             raise UsageError(f"{text!r} has no name: write NAME=FILE", code="missing-option")
         if colon and judge not in judges:
             raise UsageError(f"{text}: {unknown('judge', judge, judges)}", code="unknown-name")
-        alike = [other for other in paths if slugify(other) == slugify(name)]
+        alike = [known_name for known_name in paths if slugify(known_name) == slugify(name)]
         if alike and (name not in paths or judge in paths[name]):
             raise UsageError(
                 f"{text}: the name {name!r} occurs twice, or differs from {alike[0]!r} only in "
@@ -208,53 +208,57 @@ def _rules(texts: Sequence[str], judges: Mapping[str, Spec]) -> dict[str, Path |
         chosen[judge] = Path(path)
     rules: dict[str, Path | None] = {}
     for judge, spec in judges.items():
-        own = spec.options.get(RULES)
-        if judge in chosen or not own:
+        rules_file = spec.options.get(RULES)
+        if judge in chosen or not rules_file:
             rules[judge] = chosen.get(judge, chosen.get(""))
-        elif Path(own).is_file():
-            rules[judge] = Path(own)
+        elif Path(rules_file).is_file():
+            rules[judge] = Path(rules_file)
         else:
             raise UsageError(
-                f"the judge {judge} has its rules in {own}, which does not exist",
+                f"the judge {judge} has its rules in {rules_file}, which does not exist",
                 f"pass --rules {judge}=FILE",
                 code="no-such-file",
             )
     return rules
 
 
-def _check_samples(file: CheckedFile, other: CheckedFile, generator: str) -> None:
+def _check_samples(file: CheckedFile, first: CheckedFile, generator: str) -> None:
     """Raises RowError for a sample that two files share: labels could not tell them apart."""
-    for sample in sorted(file.samples & other.samples):
+    for sample in sorted(file.samples & first.samples):
         raise RowError(
-            f"{_place(file, sample)}: sample_id: {sample!r} is in {other.path} of {generator} too",
+            f"{_place(file, sample)}: sample_id: {sample!r} is in {first.path} of {generator} too",
             "pass a file of other images",
             code="duplicate-id",
         )
 
 
-def _check_prompts(file: CheckedFile, other: CheckedFile) -> None:
+def _check_prompts(file: CheckedFile, earlier: CheckedFile) -> None:
     """Raises RowError for a prompt that one of two files lacks, or that differs in them."""
-    prompts, others = file.prompts, other.prompts
+    prompts, earlier_prompts = file.prompts, earlier.prompts
     for prompt, image in prompts.items():
-        if prompt not in others or _stated(image) != _stated(others[prompt]):
-            theirs = f"{_stated(others[prompt])!r} in" if prompt in others else "not in"
+        if prompt not in earlier_prompts or _stated(image) != _stated(earlier_prompts[prompt]):
+            theirs = (
+                f"{_stated(earlier_prompts[prompt])!r} in"
+                if prompt in earlier_prompts
+                else "not in"
+            )
             raise RowError(
                 f"{_place(file, image.sample.sample_id)}: prompt_id: {prompt!r} "
-                f"({_stated(image)}) is {theirs} {other.path}",
+                f"({_stated(image)}) is {theirs} {earlier.path}",
                 "compare detections of the same prompts",
                 code="different-rows",
             )
-    if lacking := sorted(others.keys() - prompts):
+    if lacking := sorted(earlier_prompts.keys() - prompts):
         raise RowError(
             f"{file.path}: prompt_id: lacks {lacking[0]!r} and {len(lacking) - 1} more prompts of "
-            f"{other.path}",
+            f"{earlier.path}",
             "compare detections of the same prompts",
             code="different-rows",
         )
 
 
 def _stated(image: CheckedImage) -> str:
-    """What the prompt states."""
+    """Relation that the prompt states."""
     return f"{image.sample.object_a} {image.sample.relation} {image.sample.object_b}"
 
 
@@ -401,7 +405,7 @@ def _answered(outcome: Outcome) -> Answered:
 
 def _notes(file: CheckedFile) -> Iterator[str]:
     yield f"{file.path}, SHA-256 {sha256(file.path.read_bytes()).hexdigest()}"
-    for part in ("stability", "agreement"):
-        assumed = sum(part in image.assumed for image in file.images)
+    for component in ("stability", "agreement"):
+        assumed = sum(component in image.assumed for image in file.images)
         if assumed:
-            yield f"{part} was not recorded for {assumed:,} images and is taken as 1"
+            yield f"{component} was not recorded for {assumed:,} images and is taken as 1"

@@ -219,18 +219,18 @@ def _html(table: StudyTable) -> str:
         if any(printed):
             rows.append([Markup("<em>{}</em>").format(text) for text in ("paper", *printed)])
     header = (table.rows, *(column.name for column in table.columns))
-    parts = [Markup("<h1>{}</h1>").format(title), html_table(header, rows)]
+    blocks = [Markup("<h1>{}</h1>").format(title), html_table(header, rows)]
     if table.figure:
-        parts.append(on_page(table.figure.strip()))
+        blocks.append(on_page(table.figure.strip()))
     if table.source:
-        parts.append(Markup("<p><em>paper</em>: as printed in {}.</p>").format(table.source))
+        blocks.append(Markup("<p><em>paper</em>: as printed in {}.</p>").format(table.source))
     for tag, texts in (("ol", table.notes), ("ul", table.remarks)):
         items = Markup("").join(Markup("<li>{}</li>").format(text) for text in texts)
-        parts.append(Markup(f"<{tag}>{items}</{tag}>") if texts else Markup(""))
+        blocks.append(Markup(f"<{tag}>{items}</{tag}>") if texts else Markup(""))
     for report in table.changes:
-        parts.append(Markup("<h2>{}</h2>").format(report.title))
-        parts.append(html_table(COLUMNS_OF_CHANGES, report.rows()))
-    return single_page(title, parts)
+        blocks.append(Markup("<h2>{}</h2>").format(report.title))
+        blocks.append(html_table(COLUMNS_OF_CHANGES, report.rows()))
+    return single_page(title, blocks)
 
 
 def _csv(table: StudyTable) -> str:

@@ -50,8 +50,8 @@ def find_study(name: str) -> StudyFile:
 
     Raises UsageError for an unknown recipe, StudyError for a bad file.
     """
-    own = name.endswith((".yaml", ".yml"))
-    return read_study(Path(name)) if own else read_recipe(name).study
+    is_file = name.endswith((".yaml", ".yml"))
+    return read_study(Path(name)) if is_file else read_recipe(name).study
 
 
 def find_layout(name: str) -> TableLayout:

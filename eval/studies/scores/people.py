@@ -31,8 +31,8 @@ DIFFERENCES = {"difference": "mean", "within": f"within_{CLOSE}", "deviation": "
 """Summaries of human scores less the judge's, see `results.selection`."""
 LIMITS = ("limit_low", "limit_high")
 RISKS = ("coverage", "risk", "risk_undecided")
-"""Of a judge that may abstain: share of the labeled images that it decides, and share of wrong
-answers among them. Images that human annotators can't decide are left out of `risk`, as in
+"""Scores of a judge that may abstain: share of the labeled images that it decides, and share of
+wrong answers among them. Images that human annotators can't decide are left out of `risk`, as in
 SpatialBench-UC, and wrong in `risk_undecided`."""
 NAMES = ("kappa", "agreement", *RISKS, *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
 
