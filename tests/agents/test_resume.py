@@ -1,7 +1,6 @@
 """A run of 36 calls that is killed at every one of them pays for 36 calls, and writes the same."""
 
 import json
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -27,44 +26,6 @@ def run(stage: Any, base: Path, folder: Path) -> Path:
     session = SessionSettings(folder / "ledger.jsonl", stage.spec("openai"))
     author_constrained(session, LOOP, base, folder / "bank")
     return folder / "bank"
-
-
-@pytest.mark.parametrize("each", [pytest.param(1, marks=pytest.mark.lane), 9])
-def test_a_run_killed_at_every_call_pays_for_each_once(
-    each: int, stage: Any, small_bank: Path, tmp_path: Path
-) -> None:
-    """each: how many calls more before the next death."""
-    undisturbed = files(run(stage, small_bank, tmp_path / "undisturbed"))
-    assert stage.paid == CALLS and len(undisturbed) > ROUNDS
-
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    running: Any = None
-    deaths = 0
-
-    def kill(number: int) -> None:
-        nonlocal deaths
-        deaths += 1
-        running.kill()
-        running.join()
-        raise ConnectionAbortedError  # nobody is there to be answered
-
-    folder = tmp_path / "killed"
-    session = SessionSettings(folder / "ledger.jsonl", stage.spec("openai"))
-    for answered in range(0, CALLS + 1, each):
-        # The child has `answered` calls on record; it gets some more, and dies asking the next.
-        asked = len(stage.asked)
-        stage.before = lambda number, asked=asked: kill(number) if number > asked + each else None
-        running = context.Process(
-            target=author_constrained, args=(session, LOOP, small_bank, folder / "bank")
-        )
-        running.start()
-        running.join()
-        with Ledger(folder / "ledger.jsonl", read_only=True) as ledger:
-            assert len(ledger) == min(answered + each, CALLS)
-    assert deaths == CALLS // each - 1
-    assert stage.paid == 2 * CALLS
-    assert files(folder / "bank") == undisturbed
 
 
 @pytest.mark.parametrize("protocol", ["openai", "anthropic"])

@@ -430,6 +430,24 @@ def attack_at(
     assert not lost, "\n\n".join(lost)
 
 
+@pytest.mark.parametrize("name", ["author", "build", "eval", "study"])
+def test_resumes_after_a_kill_and_a_torn_write(
+    name: str,
+    request: pytest.FixtureRequest,
+    cli: ForkingCommand,
+    tmp_path: Path,
+    survived: Callable[[str, bool], None],
+) -> None:
+    """Two points of the lane, of the commands without a library that is slow to import: a kill at
+    two thirds of the operations, and the last write to a log, or the last write of all."""
+    attack = Attack(cli, JOURNEYS[name](request), tmp_path)
+    operations = attack.operations()
+    writes = [at for at, what in enumerate(operations, 1) if what.startswith("write")]
+    logs = [at for at in writes if operations[at - 1].endswith(".jsonl")] or writes
+    points = [(2 * len(operations) // 3, "kill"), (logs[-1], "torn")]
+    attack_at(attack, points, survived, name)
+
+
 @pytest.mark.lane
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", JOURNEYS)

@@ -250,6 +250,7 @@ def parts(count: int) -> list[Any]:
     ]
 
 
+@pytest.mark.lane  # what the mutations below start from
 def test_the_release_itself_is_valid(sound: Path, cli: ForkingCommand) -> None:
     for command in ("validate", "verify"):
         done = cli(command, sound)

@@ -12,15 +12,13 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_captions import MADE_CAPTIONS
+from made_captions import MADE_CAPTIONS, prefilter
 from refusals import raises
 
 from counterprior.corpus_analysis.captions.extract import spatial_words
 from counterprior.corpus_analysis.captions.ontology import FOLDER, Ontology
 from counterprior.corpus_analysis.captions.prefilter import Prefilter, triggered
 from counterprior.corpus_analysis.captions.text import DIRTY, hard, hard_rows, normalize
-
-PREFILTER = Prefilter(Ontology.read())
 
 
 @given(MADE_CAPTIONS | st.text(max_size=60))
@@ -91,21 +89,21 @@ def test_normalize(raw: str, expected: str) -> None:
     ],
 )
 def test_prefilter(text: str, passes: bool) -> None:
-    assert PREFILTER.may_hold_pair(text) is passes
+    assert prefilter().may_hold_pair(text) is passes
 
 
 @given(MADE_CAPTIONS | st.text(max_size=60))
 @settings(max_examples=400)
 def test_re2_passes_all_that_the_exact_test_passes(caption: str) -> None:
     column = pa.array([caption])
-    if PREFILTER.may_hold_pair(normalize(caption)):
+    if prefilter().may_hold_pair(normalize(caption)):
         hard_row = hard_rows(column)[0].as_py()
-        assert hard_row or PREFILTER.candidates(column)[0].as_py()
+        assert hard_row or prefilter().candidates(column)[0].as_py()
 
 
 def test_re2_drops_what_nothing_links() -> None:
     captions = ["a cat, a dog", "a cat - dog", "A cat, a dog, a pig", "A CAT WITH A DOG", "cat/dog"]
-    found = PREFILTER.candidates(pa.array(captions)).to_pylist()
+    found = prefilter().candidates(pa.array(captions)).to_pylist()
     assert found == [False, False, True, True, True]
 
 
@@ -186,6 +184,6 @@ def test_the_prefilter_passes_whatever_two_things_are_linked(text: str) -> None:
         and triggered(text[first.end() : second.start()], text[second.end() :], second[0])
         for first, second in itertools.combinations(heads, 2)
     )
-    passes = PREFILTER.may_hold_pair(text)
+    passes = prefilter().may_hold_pair(text)
     assert passes or not linked
     assert passes is linked or "front" in text  # before both things, as in "front cat of a dog"

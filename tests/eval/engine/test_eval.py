@@ -235,29 +235,6 @@ def test_bad_specs_are_refused_before_anything_is_made(
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-@pytest.mark.parametrize("kill_after", [30])
-def test_a_killed_run_goes_on_without_asking_twice(
-    judged: Path, tmp_path: Path, cli: Run_, kill_after: int
-) -> None:
-    run = Path(shutil.copytree(judged, tmp_path / "run"))
-    shutil.rmtree(run / "verdicts")
-    process = cli.start("judge", run, "--judge", "pixels", "--probes", "mirror")
-
-    def recorded() -> list[str]:
-        found = list(run.glob("verdicts/*/verdicts.jsonl"))
-        return found[0].read_text().splitlines() if found else []
-
-    deadline = time.monotonic() + 60
-    while len(recorded()) < kill_after and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.002)
-    process.kill()
-    process.wait()
-    done = cli("judge", run, "--judge", "pixels", "--probes", "mirror")
-    assert done.returncode == 0, done.stderr
-    keys = [json.loads(line)["key"] for line in recorded()]
-    assert len(keys) == len(set(keys)) == 2 * 40
-
-
 def part_of_a_release(full: Path, config: str, keep: Callable[[dict], bool], out: Path) -> Path:
     """A folder with some rows of one config, and the checksums that reading it asks for."""
     records = [record for record in iter_records(full, config) if keep(record)]

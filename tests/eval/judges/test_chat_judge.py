@@ -4,14 +4,8 @@ import base64
 import io
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,49 +142,6 @@ def test_an_image_that_was_made_anew_is_a_new_question(
     one(server.spec("openai"), plan, ask(color="red", prompt="Other words.\n"))
     one(server.spec("openai"), plan, ask(color="red"))
     assert server.paid == 3
-
-
-def kill_at(stop_at: int, running: list[subprocess.Popen[bytes]], number: int) -> None:
-    if number == stop_at:
-        while not running:
-            time.sleep(0.001)
-        os.kill(running[0].pid, signal.SIGKILL)
-
-
-def test_a_process_that_is_killed_pays_for_no_question_twice(
-    server: Any, tmp_path: Path, ask: Ask
-) -> None:
-    script = tmp_path / "judge.py"
-    script.write_text(
-        "import sys; from pathlib import Path; from PIL import Image\n"
-        "from counterprior.eval.core import Question\n"
-        "from counterprior.eval.engine.costs import Cost\n"
-        "from counterprior.eval.judges import open_judge\n"
-        "answers = {'1': 'a', '2': 'b', '3': 'invalid'}\n"
-        "ask = [Question(str(n), 'order', 'original', 'order', ('dog', 'cat'),"
-        " ('a', 'b', 'invalid'), f'{n}?', answers,"
-        " (Image.new('RGB', (32, 32), (n, 0, 0)),)) for n in range(60)]\n"
-        "plan = Cost(concurrency=3).plan(Path(sys.argv[2]))\n"
-        "print(sum(v.label == 'b' for q, v in open_judge(sys.argv[1], plan).judge(ask)))\n"
-    )
-    command = [sys.executable, str(script), server.spec("openai"), str(tmp_path)]
-    server.answer = lambda body: "2"
-    lost = 0
-    for stop_at in (7, 31, 45):
-        running: list[subprocess.Popen[bytes]] = []
-
-        server.before = partial(kill_at, stop_at, running)
-        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-        running[0].wait()
-        assert running[0].returncode == -signal.SIGKILL
-        lost += 3  # what was under way when it died
-    server.before = lambda number: None
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout == "60\n", done.stderr
-    lines = (tmp_path / "ledgers").glob("*.jsonl")
-    recorded = [json.loads(line) for path in lines for line in path.read_text().splitlines()]
-    assert sum("id" in line for line in recorded) == 60
-    assert len(server.asked) <= 60 + lost
 
 
 def test_the_judge_sees_pixels_and_no_metadata(server: Any, plan: CallPlan, ask: Ask) -> None:

@@ -381,16 +381,6 @@ def killed_and_whole(
     return table(cut), table(whole)
 
 
-@pytest.mark.lane  # others are killed once, in process
-def test_killed_twice_it_ends_in_the_same_table(
-    text_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
-) -> None:
-    file = paper_study(text_release, OTS[:1], 2, server, tmp_path, cli)
-    cut, whole = killed_and_whole(file, tmp_path, server, cli, kills=2, longest=8)
-    assert cut == whole
-    assert "(incomplete)" not in whole and "| Qwen-Image |" in whole and "| *paper* |" in whole
-
-
 @pytest.mark.lane
 def test_killed_eight_times_the_paper_s_table_is_the_same(
     full_release: Path, tmp_path: Path, server: Any, cli: ForkingCommand
