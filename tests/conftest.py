@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,13 +100,17 @@ def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: s
     return out
 
 
-@pytest.fixture(scope="session")
-def full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every config that a bank must have, as `counterprior build` makes it; read only."""
+def _build_full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from counterprior.builders.suites import SUITES
 
     names = [name for name, suite in SUITES.items() if not suite.optional]
     return _built_once(tmp_path_factory, "full", *(f"--config={name}" for name in names))
+
+
+@pytest.fixture(scope="session")
+def full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every config that a bank must have, as `counterprior build` makes it; read only."""
+    return _build_full_release(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -128,8 +133,14 @@ def fresh_cache(
     yield
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Starts to build the full release beside the first tests: it takes half a minute, and the
+    other worker would wait for it."""
     _leave_out_of_collections()
+    needed = any("full_release" in getattr(item, "fixturenames", ()) for item in session.items)
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and needed:
+        factory = session.config._tmp_path_factory  # type: ignore[attr-defined]
+        threading.Thread(target=_build_full_release, args=(factory,), daemon=True).start()
 
 
 @pytest.fixture(autouse=True, scope="module")
