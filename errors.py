@@ -172,6 +172,7 @@ CODES = {
     "too-few-items": "fewer items than are needed",
     "too-many-files": "a commit of too many files",
     "unbalanced-bank": "a bank whose entries can't be balanced",
+    "unequal-draw": "labels of a sample in which some images had more chances than others",
     "unknown-class": "a class that a detector does not know",
     "unknown-field": "a field or key that does not exist",
     "unknown-format": "a file of another format than the supported ones",

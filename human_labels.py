@@ -14,6 +14,7 @@ Other columns are ignored. `docs/agreement.md` shows an example.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +23,8 @@ from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from .parsing import RowError, parse, read_rows
+from .errors import DataError
+from .parsing import MALFORMED, RowError, parse, read_rows
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -76,8 +78,10 @@ def read_labels(path: Path) -> list[Label]:
     """The labels of a file, an annotator's last click in place of earlier ones.
 
     Raises RowError for a row that does not fit, and for two rows of one annotator on the same
-    case, question and image unless the later one has `clicked`.
+    case, question and image unless the later one has `clicked`; DataError for labels of a sample
+    that was drawn with unequal chances.
     """
+    _check_draw(path.parent / "sample.json")
     labels: dict[tuple[str, ...], Label] = {}
     for number, row in read_rows(path):
         fields = {name: value for name, value in row.items() if value is not None}
@@ -92,6 +96,23 @@ def read_labels(path: Path) -> list[Label]:
             )
         labels[key] = Label(place=f"{path}:{number}", **label.model_dump(exclude={"clicked"}))
     return list(labels.values())
+
+
+def _check_draw(sample: Path) -> None:
+    """Raises DataError if the sample beside the labels took answers of a judge in equal shares."""
+    try:
+        items = json.loads(sample.read_text("utf-8"))["items"]
+        weights = {item["weight"] for item in items if "weight" in item}
+    except (OSError, *MALFORMED):
+        return
+    if len(weights) > 1:
+        raise DataError(
+            f"{sample}: its {len(items)} items were drawn in equal shares of the judge's answers: "
+            "kappa and corrected scores of the run can't come from them",
+            "Draw again into another folder with `counterprior audit`, which draws all images "
+            "alike, and label those.",
+            code="unequal-draw",
+        )
 
 
 def check_labels(

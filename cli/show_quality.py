@@ -35,7 +35,7 @@ def print_ratings(ratings: Mapping[str, Any], as_json: bool) -> None:
         print_json(ratings)
         return
     from ..eval.people.ratings import interval_of
-    from ..eval.stats.estimate import interval_text, value_text
+    from ..eval.stats.estimate import interval_text, p_text, value_text
 
     output = console(width=140)
     output.print(_annotators(ratings), highlight=False)
@@ -61,8 +61,8 @@ def print_ratings(ratings: Mapping[str, Any], as_json: bool) -> None:
                 *(f"{pair[vote.replace(' ', '_')]:,}" for vote in votes),
                 value_text(_number(pair[name]), "1", "-"),
                 interval_text(interval_of(pair), "1"),
-                value_text(_number(pair["p_value"]), "1", "-"),
-                value_text(_number(pair.get("adjusted")), "1", "-"),
+                p_text(_number(pair["p_value"])),
+                p_text(_number(pair.get("adjusted"))),
                 f"{pair['n']:,}",
                 f"{pair['clusters']:,}",
             )

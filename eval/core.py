@@ -72,6 +72,10 @@ def names_exchanged(probe: str) -> bool:
     return probe.endswith("swap")
 
 
+Cluster = str | tuple[str, str]
+"""Name of what items share, or of both members of a pair, which vary each on their own."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One image to make: a row of a config in one of its variants, with one seed."""
@@ -103,6 +107,11 @@ class Case:
     def id(self) -> str:
         """Unique in a suite."""
         return f"{self.row}-{self.variant}-{self.seed}"
+
+    @property
+    def cluster(self) -> Cluster:
+        """Both members of its pair where members recur, else its narrowest cluster."""
+        return (self.clusters[1], self.clusters[2]) if len(self.clusters) == 3 else self.clusters[0]
 
     @property
     def file(self) -> str:
@@ -400,7 +409,7 @@ class Score(Estimate):
     group: str = ALL
     """`all`, or `column=value`."""
     wide: Interval = NOTHING
-    """95 % over both members of a pair at once (conservative), if members recur."""
+    """95 % for other items too, if `interval` is that of these items alone, as in mining."""
     null: float = math.nan
     """Value expected without any effect, if that isn't 0."""
     bounds: Interval = NOTHING

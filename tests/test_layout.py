@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "storage": {"errors"},
     "images": {"errors"},
     "parsing": {"errors", "storage"},
-    "human_labels": {"parsing"},
+    "human_labels": {"parsing", "errors"},
     "release": {"schema", "errors"},
     "scenes": FOUNDATION,
     "agents": FOUNDATION,

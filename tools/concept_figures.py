@@ -15,13 +15,11 @@ from counterprior.eval.geometry.boxes import Box, Size, offset
 from counterprior.eval.geometry.checker.decide import holds
 from counterprior.eval.geometry.checker.rules import CheckerRules
 from counterprior.eval.geometry.pse import pse
+from counterprior.eval.stats.comparison import sign_flip
 from counterprior.eval.stats.correction import ppi
 from counterprior.eval.stats.intervals import wilson
 from counterprior.eval.suites.altered import WORLDS
-from counterprior.eval.suites.homogenization import (
-    expected_homogenization,
-    order_and_entity_effect,
-)
+from counterprior.eval.suites.homogenization import order_and_entity_effect
 from counterprior.eval.suites.worlds import GATE, gated, premise_ratio
 
 WIDTH = 480
@@ -80,7 +78,7 @@ def hom() -> tuple[str, int]:
             sides = (FIRST, SECOND) if sign > 0 else (SECOND, FIRST)
             drawn += tile(10 + 23 * number, y + 8, *sides)
         y += 58
-    chance = expected_homogenization(20)
+    chance = 100 * sign_flip([1.0, -1.0] * 10, range(20)).null
     drawn += text(10, y, "Blue is the thing that the prompt names first.", fill=FIRST)
     drawn += text(10, y + 22, f"20 fair coins give Hom {chance:.0f} on average: the null.")
     return drawn, y + 36

@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ...eval.core import FAILURES, PROBES
-from ...eval.stats.bootstrap import Array, cluster_bootstrap
+from ...eval.stats.bootstrap import Array
+from ...eval.stats.clusters import cluster_interval
 from ...eval.stats.intervals import NOTHING, Interval, wilson
 from ..captions.ontology import Ontology, distinct
 from .layout_judge import ALIGNED, ASPECTS, GATE_PROBES, REVERSED, Answers
-
-RESAMPLES = 2_000
 
 SIDES = frozenset(("left", "right"))
 """Words by which a caption states the order itself; such pairs are also reported separately."""
@@ -158,7 +157,7 @@ def align(judge: dict[str, str], funnel: dict[str, Any], judged: Sequence[Judged
         four_probes={
             "n": int(np.sum(~np.isnan(means))),
             "rate": float(np.nanmean(means)) if np.any(~np.isnan(means)) else math.nan,
-            "by_pair": _resampled(means, [j.entities for j in valid]),
+            "by_pair": _clustered(means, [j.entities for j in valid]),
         },
         consistent=rate([j for j in valid if j.consistent]),
         controls=_controls(valid),
@@ -186,18 +185,18 @@ def rate(judged: Sequence[JudgedPair]) -> Rate:
     sided = [j for j in judged if not math.isnan(j.side)]
     return Rate.of(
         np.array([j.side for j in sided], dtype=float),
-        _resampled,
+        _clustered,
         entities=[j.entities for j in sided],
         images=[j.image for j in sided],
         hosts=[j.host for j in sided],
     )
 
 
-def _resampled(values: Array, clusters: Sequence[str]) -> Interval:
-    """Percentile interval by resampling clusters, for the thousands of pairs of a corpus."""
+def _clustered(values: Array, clusters: Sequence[str]) -> Interval:
+    """Interval of a share over clusters; NOTHING below two."""
     if len(set(clusters)) < 2:
         return NOTHING
-    return cluster_bootstrap(values, list(clusters), resamples=RESAMPLES).interval()
+    return cluster_interval(values, list(clusters), (0, 1))[0].interval
 
 
 def _side(label: str) -> float:
@@ -331,9 +330,7 @@ def _both_orders(valid: Sequence[JudgedPair]) -> dict[str, Any]:
         if len(by_first) == 2
     ]
     means = [sum(orders) / 2 for orders in order_means]
-    interval = NOTHING
-    if len(means) > 1:
-        interval = cluster_bootstrap(means, list(range(len(means))), resamples=RESAMPLES).interval()
+    interval = _clustered(np.array(means), list(map(str, range(len(means)))))
     return {"entity_pairs": len(means), "rate": _mean(means), "interval": interval}
 
 

@@ -1,4 +1,4 @@
-"""Draws what human annotators label: equal shares of strata, each item with its weight.
+"""Draws what human annotators label: uniformly, so that labels speak for all images of the runs.
 
 A draw from runs is written once, to `OUT/sample.json` beside the annotators' clicks. It records the
 run and case of each item. The page has only the items' names, which are digests.
@@ -10,7 +10,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,6 @@ from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation
 from ..engine.run import HEADER, Run
 from ..results.changes import check_alike
-from ..results.judge_card import labels_of
 from ..results.names import short_names
 from .forms import FORMS, ReviewForm, ReviewTask, open_form
 from .release_tasks import is_release, release_tasks
@@ -70,8 +69,6 @@ class SampledItem:
     """Its text."""
     answers: tuple[tuple[str, str], ...] = ()
     """Its labels, each with the digit that stands for it in the text."""
-    weight: float = 1.0
-    """How many items of its stratum it represents."""
 
     def task(self, kind: str) -> ReviewTask:
         """Returns the task that the page shows."""
@@ -129,7 +126,8 @@ class LabelingSample:
         try:
             plain = json.loads(path.read_text("utf-8"))
             items = [
-                SampledItem(**{n: _tuples(v) for n, v in item.items()}) for item in plain["items"]
+                SampledItem(**{n: _tuples(v) for n, v in item.items() if n != "weight"})
+                for item in plain["items"]
             ]
             return cls(**{**plain, "runs": _tuples(plain["runs"]), "items": items})
         except (OSError, *MALFORMED) as error:
@@ -267,35 +265,28 @@ def _item(
 
 
 def _verdicts(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
-    """`n` images over all runs: each run and each of its groups as often as it has them."""
-    strata: dict[Stratum, list[SampledItem]] = {}
+    """`n` images over all runs."""
+    items = []
     for name, run in runs.items():
         present = run.present()
-        for case in (case for case in run.cases() if case.id in present):
-            group = [f"{column}={value}" for column, value in sorted(case.groups.items())[:1]]
-            strata.setdefault((name, *group), []).append(_item(runs, case, (name,)))
-    return _drawn(strata, n or DEFAULT_SIZES["verdict"], rng)
+        items += [_item(runs, case, (name,)) for case in run.cases() if case.id in present]
+    return _uniform(items, n or DEFAULT_SIZES["verdict"], rng)
 
 
 def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
-    """`n` answers of each question over all runs, every label of every run as often as it is there.
-
-    By the labels of each run's first judge, so that rare ones are seen.
-    """
-    strata: dict[str, dict[Stratum, list[SampledItem]]] = {}
+    """`n` images for each question over all runs, whatever a judge answered, or none did."""
+    items: dict[str, list[SampledItem]] = {}
     for name, run in runs.items():
         log = run.chosen_judges(())[0]
-        labels = labels_of(log.present(run.present()))
         persona = log.identity.get("persona", "standard")
         asking = Asking(run.root, run.header.suite, persona, (ORIGINAL,))
-        suite = asking.open_suite()
+        suite, present = asking.open_suite(), run.present()
         with Evaluation.open(run.root) as evaluation:
             for case in evaluation.cases:
+                if case.id not in present:
+                    continue
                 row, image = evaluation.rows[case.row], run.images()[case.id]
                 for question in asking.planned(suite, row, case, image):  # of each frame alike
-                    label = labels.get((case.id, question.name))
-                    if label is None:
-                        continue
                     item = _item(
                         runs,
                         case,
@@ -304,34 +295,21 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
                         asked=(CLIP_PREAMBLE if image.frames else "") + question.prompt.strip(),
                         answers=tuple((label, digit) for digit, label in question.answers.items()),
                     )
-                    strata.setdefault(question.name, {}).setdefault((name, label), []).append(item)
-    return [
-        item
-        for question in sorted(strata)
-        for item in _drawn(strata[question], n or DEFAULT_SIZES["judge"], rng)
-    ]
+                    items.setdefault(question.name, []).append(item)
+    size = n or DEFAULT_SIZES["judge"]
+    return [item for question in sorted(items) for item in _uniform(items[question], size, rng)]
 
 
-def _drawn(
-    strata: Mapping[Stratum, Sequence[SampledItem]], n: int, rng: random.Random
-) -> list[SampledItem]:
-    """At most `n` items, at random within a stratum, each with its weight.
+def _uniform(items: Sequence[SampledItem], n: int, rng: random.Random) -> list[SampledItem]:
+    """At most `n` of the items, in random order.
 
     An image that is the same in two runs is drawn once, for the first run.
     """
-    drawn: set[tuple[str, str, str]] = set()
-    distinct: dict[Stratum, list[SampledItem]] = {}
-    for stratum, items in strata.items():
-        for item in items:
-            key = (item.case, item.question, item.images[0])
-            if key not in drawn:
-                distinct.setdefault(stratum, []).append(item)
-            drawn.add(key)
-    for items in distinct.values():
-        items.sort(key=lambda item: item.id)
-    n = min(n, sum(map(len, distinct.values())))
-    weighted = stratified(distinct, n, rng, rng.sample)
-    return [replace(item, weight=weight) for item, weight in weighted]
+    distinct: dict[tuple[str, str], SampledItem] = {}
+    for item in items:
+        distinct.setdefault((item.case, item.images[0]), item)
+    ordered = sorted(distinct.values(), key=lambda item: item.id)
+    return rng.sample(ordered, min(n, len(ordered)))
 
 
 def stratified(

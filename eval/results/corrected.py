@@ -12,7 +12,8 @@ import numpy as np
 
 from ...errors import DataError
 from ...parsing import MALFORMED
-from ..core import ORIGINAL, Outcome, Score, Verdict
+from ..core import ORIGINAL, Outcome, Score, Verdict, count_excluded
+from ..stats.clusters import effective_items
 from ..stats.correction import ppi, rogan_gladen
 from ..suites.base import Measure, Suite
 from ..suites.scoring import factor_of
@@ -22,17 +23,26 @@ YOUDEN = 0.85
 """Least sensitivity + specificity - 1 with which a card may correct: below it, labels of the run
 itself are more informative."""
 
+ABSTAINED = "of the images that the judge found valid, as if it abstained at random"
+"""Warning of scores whose correction takes the judge's abstentions as they are."""
+
 
 def corrected_by_labels(
     suite: Suite[Any], judged: Sequence[Outcome], labels: Labels
 ) -> list[Score]:
-    """Scores corrected with labels of a random sample of the same run (PPI++); `..._corrected`."""
+    """Scores corrected with labels of a random sample of the same run (PPI++); `..._corrected`.
+
+    Over all images: one that the judge finds invalid, or fails on, counts as such, and people say
+    how often they are valid.
+    """
     people: dict[str, dict[tuple[str, str], Verdict]] = {}
     for (case, question), label in labels.items():
         people.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
     labeled_questions = {question for _, question in labels}
     corrected = (
-        _by_labels(m, people) for needed, m in suite.measures(judged) if needed <= labeled_questions
+        _by_labels(needed, measure, people)
+        for needed, measure in suite.measures(judged)
+        if needed <= labeled_questions
     )
     return [score for score in corrected if score]
 
@@ -83,48 +93,45 @@ def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, Hum
 
 
 def _by_labels(
-    measure: Measure, people: Mapping[str, Mapping[tuple[str, str], Verdict]]
+    needed: frozenset[str],
+    measure: Measure,
+    people: Mapping[str, Mapping[tuple[str, str], Verdict]],
 ) -> Score | None:
-    """PPI++ over the images that the judge and, for labeled images, people find valid."""
-    pairs: list[tuple[float, float]] = []
+    """PPI++ over all images; an image is labeled if every needed question has a label."""
+    questions = {(question, ORIGINAL) for question in needed}
     unlabeled: list[float] = []
-    clusters: tuple[list[str], list[str]] = [], []
-    invalid, disputed = 0, 0
+    pairs: list[tuple[float, float]] = []
+    unlabeled_clusters: list[str] = []
+    clusters: list[str] = []
     for outcome in measure.outcomes:
-        judge_value, human = measure.value(outcome), people.get(outcome.case.id)
-        human_value = math.nan if human is None else measure.value(Outcome(outcome.case, human))
-        if human is None and math.isnan(judge_value):
-            invalid += 1
-        elif human is None:
-            unlabeled.append(judge_value)
-            clusters[1].append(outcome.case.clusters[0])
-        elif math.isnan(judge_value) or math.isnan(human_value):
-            disputed += 1
+        if outcome.image != "made":
+            continue
+        judge_value, human = measure.value(outcome), people.get(outcome.case.id, {})
+        if questions <= human.keys():
+            pairs.append((judge_value, measure.value(Outcome(outcome.case, human))))
+            clusters.append(outcome.case.clusters[0])
         else:
-            pairs.append((judge_value, human_value))
-            clusters[0].append(outcome.case.clusters[0])
+            unlabeled.append(judge_value)
+            unlabeled_clusters.append(outcome.case.clusters[0])
     if len(pairs) < 2:
         return None
-    values = np.array(pairs)
+    judged, labels = np.array(pairs).T
     estimate = ppi(
-        unlabeled,
-        values[:, 0],
-        values[:, 1],
-        measure.worth.ends,
-        clusters=clusters[0] + clusters[1],
+        unlabeled, judged, labels, measure.worth.ends, clusters=clusters + unlabeled_clusters
     )
     return Score.of(
         estimate.scaled(factor_of(measure.unit)),
         name=f"{measure.name}_corrected",
         unit=measure.unit,
-        excluded={"labeled_not_valid_for_both": disputed, "not_valid": invalid},
+        excluded=count_excluded((o.image for o in measure.outcomes), ("made",)),
     )
 
 
 def _by_card(measure: Measure, card: HumanAgreement) -> Score | None:
     low, high = measure.worth.ends
     values = measure.worth.values
-    judge_values = [value for o in measure.outcomes if not math.isnan(value := measure.value(o))]
+    valid = [o for o in measure.outcomes if not math.isnan(measure.value(o))]
+    judge_values = [measure.value(outcome) for outcome in valid]
     # Rows are people's labels, columns the judge's; what either finds invalid is left out.
     table = {(row, column): 0 for row in (low, high) for column in (low, high)}
     for person, counts in zip(card.labels, card.matrix, strict=True):
@@ -137,11 +144,15 @@ def _by_card(measure: Measure, card: HumanAgreement) -> Score | None:
         return None
     if positives[0] / positives[1] + negatives[0] / negatives[1] - 1 < YOUDEN:
         return None
-    share = rogan_gladen(judge_values.count(high), len(judge_values), *positives, *negatives)
+    # As many independent images as are as uncertain as these, which come in clusters.
+    share_high = judge_values.count(high) / len(judge_values)
+    n = effective_items(np.array(judge_values) == high, [o.case.clusters[0] for o in valid])
+    share = rogan_gladen(share_high * n, n, *positives, *negatives)
     return Score.of(
         share.scaled(100 * (high - low)).shifted(100 * low),
         name=f"{measure.name}_by_card",
         unit="%",
         n=len(judge_values),
         excluded={"not_valid": len(measure.outcomes) - len(judge_values)},
+        warning="" if len(valid) == len(measure.outcomes) else ABSTAINED,
     )

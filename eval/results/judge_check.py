@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,12 +15,18 @@ from ...parsing import parse_as, read_json
 from ...schema import GoldRow
 from ...storage import write_whole
 from ..core import FAILURES, INVALID, Outcome
+from ..stats.clusters import cluster_interval
 from ..suites.gold import TRUE_LABELS, GoldSuite
 from .judge_card import GoldLabels
 
 CHECK = "judge_check.json"
 """File of checked judges: in the folder of their run on gold images, and in runs that they judged
 after it."""
+
+LEAST_INFORMED = 0.5
+"""Informedness below which a judge fails its check, halfway between guessing and seeing."""
+ENOUGH_ITEMS = 10
+"""Items below which an interval always reaches guessing."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,22 @@ class JudgeCheck:
     """Content -> label by the judge -> number of images."""
     parts: dict[str, GoldLabels] = field(default_factory=dict)
     """The same for each group of the suite, e.g. a domain."""
+    informedness: tuple[float, float, float] | None = None
+    """Share of both kinds of images that it recognizes, together, less 1 (Youden's J: 1 for a judge
+    that sees, 0 for one that guesses or always says the same), and the ends of its 95 % interval
+    over items. None in checks of earlier versions, and where a kind has no answers."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the judge as a whole can't be believed.
+
+        It is nearer to guessing than to seeing; or, from `ENOUGH_ITEMS` on, not shown to be better
+        than guessing.
+        """
+        if self.informedness is None:
+            return False
+        value, low, _ = self.informedness
+        return value < LEAST_INFORMED or (self.items >= ENOUGH_ITEMS and low <= 0)
 
     @property
     def items(self) -> int:
@@ -68,10 +91,17 @@ def check_of(
     misled: set[str] = set()
     entries: dict[str, str] = {}
     by_group: dict[str, dict[str, Counter[str]]] = {}
+    recognized: list[tuple[float, float]] = []
+    items: list[str] = []
+    kinds = sorted(suite.misled)
     for outcome in outcomes:
         row, label, content = rows[outcome.case.row], suite.reading(outcome), outcome.case.variant
         of_group = by_group.setdefault(outcome.case.groups[suite.breakdown], {})
         of_group.setdefault(content, Counter())[label] += 1
+        if content in suite.misled and label not in FAILURES:
+            right = float(label == TRUE_LABELS[content])
+            recognized.append((right, math.nan) if content == kinds[0] else (math.nan, right))
+            items.append(row.provenance.entry)
         for source in suite.sources(row):
             entries[source] = row.provenance.entry
             if label not in FAILURES:
@@ -89,7 +119,22 @@ def check_of(
         unchecked={source: entry for source, entry in ordered if source not in checked},
         confusion=_counted(suite, by_group.values()),
         parts={name: _counted(suite, [label]) for name, label in sorted(by_group.items())},
+        informedness=_informedness(recognized, items),
     )
+
+
+def _informedness(
+    recognized: Sequence[tuple[float, float]], items: Sequence[str]
+) -> tuple[float, float, float] | None:
+    """Youden's J with its interval; a row for each image, NaN in the column of the other kind."""
+    if not recognized:
+        return None
+    (estimate,) = cluster_interval(
+        recognized, items, (0, 1), lambda means: means.sum(axis=-1, keepdims=True) - 1
+    )
+    if math.isnan(estimate.value):
+        return None
+    return estimate.value, *estimate.interval
 
 
 def _counted(
@@ -170,6 +215,13 @@ def exclude_misjudged(
     suite: of the gold images.
     """
     believed = [outcome for outcome in outcomes if outcome.case.row not in check.misled]
+    if check.failed:
+        value, low, high = check.informedness or (math.nan, math.nan, math.nan)
+        return [], (
+            f"{check.judge} fails its check on gold images: informedness {value:.2f} "
+            f"({low:.2f} to {high:.2f}), where 1 is a judge that sees and 0 one that guesses, and "
+            f"{LEAST_INFORMED} is asked. None of its {len(outcomes):,} verdicts is scored"
+        )
     rows = {outcome.case.row for outcome in outcomes}
     entries = sorted({entry for row, entry in check.misled.items() if row in rows})
     notes = []

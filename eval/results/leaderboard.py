@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
-from ..core import Score, describe
+from ..core import Cluster, Score, describe
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.comparison import (
@@ -22,10 +22,14 @@ from ..stats.comparison import (
     tied_letters,
 )
 from ..stats.estimate import Estimate
+from ..stats.intervals import Interval
 from ..suites.base import Headline, Items
 from ..suites.scoring import factor_of
 from .contents import RunContents
 from .scoring import JudgedRun
+
+_STEPS = 41
+"""Values that are tried in place of missing ones: a magnitude is least between the ends."""
 
 
 @dataclass(frozen=True)
@@ -134,21 +138,55 @@ def _compare(
 def paired(first: Items, second: Items, headline: Headline) -> Estimate:
     """The difference of a headline's statistic over the items that both have; n is their number.
 
-    A value that one of the two lacks is left out of both, so that they stand on the same items.
+    The value leaves out of both what one of them lacks, so that they stand on the same items. The
+    interval doesn't: it reaches from the worst case of what the first lacks to its best (Manski
+    1990), with the sampling error of each. The p-value is that of the case worst for the run that
+    is ahead, so that nobody gets ahead by images that can't be scored.
     """
     shared = sorted(first.keys() & second.keys(), key=str)
     if not shared:
         return Estimate(math.nan)
     a = np.array([first[key].values for key in shared]).reshape(len(shared), -1)
     b = np.array([second[key].values for key in shared]).reshape(len(shared), -1)
+    clusters = [first[key].cluster for key in shared]
     gaps = np.isnan(a) | np.isnan(b)
-    a, b = np.where(gaps, np.nan, a), np.where(gaps, np.nan, b)
+    estimate = _difference(np.where(gaps, np.nan, a), np.where(gaps, np.nan, b), clusters, headline)
+    estimate = replace(estimate, n=int((~gaps).all(axis=1).sum()) if a.shape[1] else 0)
+    if not gaps.any() or math.isnan(estimate.value):
+        return estimate
+    least = _difference(_filled(a, headline, -1), _filled(b, headline, 1), clusters, headline)
+    most = _difference(_filled(a, headline, 1), _filled(b, headline, -1), clusters, headline)
+    p_value = 1.0
+    if least.value > 0:
+        p_value = least.p_value
+    elif most.value < 0:
+        p_value = most.p_value
+    interval = Interval(least.interval.low, most.interval.high)
+    return replace(estimate, interval=interval, p_value=p_value)
+
+
+def _difference(a: Array, b: Array, clusters: Sequence[Cluster], headline: Headline) -> Estimate:
+    """The difference of the statistic of two runs, each of shape (n, k), on the same items."""
     width = a.shape[1]
 
     def difference(means: Array) -> Array:
         return headline.statistic(means[..., :width]) - headline.statistic(means[..., width:])
 
-    n = int((~gaps).all(axis=1).sum()) if width else 0
-    clusters = [first[key].cluster for key in shared]
     (estimate,) = cluster_interval(np.hstack([a, b]), clusters, headline.ends, difference)
-    return replace(estimate, n=n)
+    return estimate
+
+
+def _filled(values: Array, headline: Headline, sign: int) -> Array:
+    """Values of shape (n, k) with one number a column in place of each gap.
+
+    The numbers that make the statistic as small (sign -1) or as large (1) as gaps can.
+    """
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return values
+    width = values.shape[1]
+    steps = np.linspace(*headline.ends, _STEPS if width == 1 else 3)
+    numbers = np.array(list(product(steps, repeat=width)))
+    means = (np.nansum(values, axis=0) + gaps.sum(axis=0) * numbers) / len(values)
+    statistics = sign * headline.statistic(means)[..., 0]
+    return np.where(gaps, numbers[int(np.nanargmax(statistics))], values)

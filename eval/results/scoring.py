@@ -19,6 +19,7 @@ from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_na
 from ..engine.evaluation import outcomes_of
 from ..engine.run import CaseResult, Run, RunError, RunHeader
 from ..stats.agreement import krippendorff_alpha
+from ..stats.estimate import value_text
 from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
@@ -241,13 +242,18 @@ def _score(
 ) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
     card = judge_card(log.identity, suite, answers, labels)
-    notes = _notes(run, log, judged)
+    notes, cases = _notes(run, log, judged), len(judged)
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
     if check is not None and checking is not None:
-        judged, left_out = exclude_misjudged(judged, check, type(checking))
+        believed, left_out = exclude_misjudged(judged, check, type(checking))
+        if left_out and believed:
+            left_out += f" ({_with_and_without(suite, judged, believed)})"
+        judged = believed
         notes += [left_out] if left_out else []
         card = replace(card, gold={ALL: check.confusion, **check.parts})
+    elif checking is not None:
+        notes.append("the judge was not checked on gold images: nobody knows whether it looks")
     scores = [
         *suite.score(judged),
         *clip_scores(suite, judged),
@@ -262,11 +268,23 @@ def _score(
         judge=log.name,
         card=card,
         scores=scores,
-        cases=len(judged),
+        cases=cases,
         alpha=alpha,
         notes=tuple(notes),
     )
     return JudgedRun(result, judged, log, check=check)
+
+
+def _with_and_without(
+    suite: Suite[Any], judged: Sequence[Outcome], believed: Sequence[Outcome]
+) -> str:
+    """The headline before and after exclusion."""
+    shown = []
+    for outcomes in (judged, believed):
+        scores = {score.name: score for score in suite.score(outcomes) if score.group == ALL}
+        score = scores[suite.headline.score]
+        shown.append(value_text(score.value, score.unit))
+    return f"{suite.headline.score} {shown[0]} with all of them, {shown[1]} without"
 
 
 def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:

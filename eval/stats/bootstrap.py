@@ -58,16 +58,14 @@ def cluster_bootstrap(
     """Resamples whole clusters with replacement and recomputes means over items.
 
     values: shape (n,) or (n, k), one row an item; NaN where an item has no value for a column.
-    clusters: shape (n,), what an item belongs to; or (n, 2) where an item belongs to two, e.g. its
-        two entities: then both are resampled and an item weighs as the product of its two (Owen's
-        pigeonhole bootstrap, 2007: conservative).
+    clusters: shape (n,), what an item belongs to.
     statistic: from means of shape (..., k) to statistics of shape (..., m), e.g. a difference of
         two columns; the means themselves where None.
 
     Items that share a cluster (an entity pair, its seeds and mention orders) move together, so the
     interval is right where items are alike. Raises ValueError where the shapes don't fit.
     """
-    columns, groups = clustered(values, clusters)
+    columns, labels = clustered(values, clusters)
     present = ~np.isnan(columns)
     filled = np.hstack([np.where(present, columns, 0.0), present])
     rng = np.random.default_rng(seed)
@@ -79,13 +77,13 @@ def cluster_bootstrap(
             return sums[..., :k] / sums[..., k:]
 
     estimate = apply(means(filled.sum(axis=0)))
-    draws = [apply(means(sums)) for sums in _resampled(filled, groups, resamples, rng)]
+    draws = [apply(means(sums)) for sums in _resampled(filled, labels[:, 0], resamples, rng)]
     undefined = np.full((1, *np.shape(estimate)), np.nan)
     return Bootstrap(np.atleast_1d(estimate), np.concatenate(draws) if draws else undefined)
 
 
-def clustered(values: ArrayLike, clusters: ArrayLike) -> tuple[Array, list[NDArray[np.intp]]]:
-    """Values of shape (n, k), and for each of the one or two ways of clustering numbers from 0.
+def clustered(values: ArrayLike, clusters: ArrayLike) -> tuple[Array, NDArray[np.intp]]:
+    """Values of shape (n, k), and the clusters of each, numbered from 0; shape (n, 1) or (n, 2).
 
     Raises ValueError where the shapes don't fit.
     """
@@ -97,7 +95,7 @@ def clustered(values: ArrayLike, clusters: ArrayLike) -> tuple[Array, list[NDArr
         raise ValueError(f"values {columns.shape} and clusters {labels.shape} do not fit")
     if labels.shape[1] not in (1, 2):
         raise ValueError(f"an item belongs to one or two clusters, not {labels.shape[1]}")
-    return columns, [np.unique(column, return_inverse=True)[1] for column in labels.T]
+    return columns, np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
 
 
 def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:
@@ -109,27 +107,18 @@ def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:
 
 
 def _resampled(
-    filled: Array, groups: list[NDArray[np.intp]], resamples: int, rng: np.random.Generator
+    filled: Array, group: NDArray[np.intp], resamples: int, rng: np.random.Generator
 ) -> Iterator[Array]:
     """Sums of resampled rows, shape (draws, columns) each, as many rows as `resamples` in all."""
     if not len(filled):
         return
-    counts = [int(group.max()) + 1 for group in groups]
-    # Items of the same clusters always weigh the same: their sums are enough.
-    place = groups[0] if len(groups) == 1 else groups[0] * counts[1] + groups[1]
-    kinds, which = np.unique(place, return_inverse=True)
-    sums = np.zeros((len(kinds), filled.shape[1]))
-    np.add.at(sums, which, filled)
-    filled = sums
-    if len(groups) == 2:
-        groups = [kinds // counts[1], kinds % counts[1]]
-    columns = np.ascontiguousarray(filled.T)
-    size = max(1, _CELLS // max(1, len(filled)))
+    # Items of the same cluster always weigh the same: their sums are enough.
+    sums = np.zeros((int(group.max()) + 1, filled.shape[1]))
+    np.add.at(sums, group, filled)
+    columns = np.ascontiguousarray(sums.T)
+    size = max(1, _CELLS // len(sums))
     for start in range(0, resamples, size):
-        drawn = [_weights(count, min(size, resamples - start), rng) for count in counts]
-        weights = drawn[0]
-        if len(groups) == 2:
-            weights = drawn[0][:, groups[0]] * drawn[1][:, groups[1]]
+        weights = _weights(len(sums), min(size, resamples - start), rng)
         # As fast as @ with few columns, and without BLAS, whose threads take the cores of other
         # runs that are scored at the same time.
         yield np.einsum("dc,kc->dk", weights, columns)

@@ -1,10 +1,13 @@
 """The interval of every score: functions of means over items that come in clusters.
 
-- From 20 clusters on, whole clusters are resampled (`cluster_bootstrap`).
-- With fewer, resampling claims too much. Each mean then gets Wilson's interval with Student's t,
-  for as many items as would have the variance seen between clusters (Korn and Graubard 1998). A
-  function of several means takes its percentiles from draws of these means, or the ends of the
-  jackknife's t interval where these are farther out.
+- Each mean gets Wilson's interval with Student's t, for as many items as would have the variance
+  seen between clusters (Korn and Graubard 1998). A function of several means takes its percentiles
+  from draws of these means, or the ends of the jackknife's t interval where these are farther out.
+  Resampling whole clusters claims too much, also with a hundred of them, where rates are near 0 or
+  1 or few clusters hold most items.
+- Items that have two members (the entities of a pair), which come again in other pairs, vary with
+  both: the variance sums over members and takes off what a pair gives to both of its members
+  (Fafchamps and Gubert 2007), and is never below that of the pairs.
 - Where nothing varies, nothing is certain either. After G clusters without an exception, Wilson's
   interval for 0 of G lets exceptions be z^2 / (z^2 + G) of all clusters (0.43 at 5, 0.16 at 20):
   each mean may move by that share of the way to either end.
@@ -18,19 +21,15 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .bootstrap import RESAMPLES, Array, Bootstrap, cluster_bootstrap, clustered
+from .bootstrap import RESAMPLES, Array, Bootstrap, clustered
 from .estimate import Estimate
 from .intervals import NOTHING, Interval, student_quantile, wilson
 
-MANY_CLUSTERS = 20
-"""Resampling from this number of clusters on."""
-ENOUGH_CLUSTERS = 60
-"""From this number on resampling covers 0.94 on average, 0.90 at worst."""
 _SKEW = 0.45
 """Additional reach of an interval toward the middle, per skewness / sqrt(clusters). Johnson (1978)
 derives 1/3; 0.45 is what logit-normal cluster rates need for a coverage of 0.93."""
@@ -56,11 +55,18 @@ class _Means:
     changes: Array
     """Shape (g, k): what leaving out each cluster takes from the means, scaled so that the squares
     of a column add up to the variance of its mean (jackknife)."""
+    twice: Array
+    """Shape (p, k): the same for each pair of members, which `changes` has for both; (0, k) where
+    items have no members."""
 
-    @property
+    @functools.cached_property
     def covariance(self) -> Array:
         """Shape (k, k): covariance of the means."""
-        return self.changes.T @ self.changes
+        if not len(self.twice):
+            return np.asarray(self.changes.T @ self.changes)
+        pairs = self.twice.T @ self.twice
+        values, vectors = np.linalg.eigh(self.changes.T @ self.changes - 2 * pairs)
+        return np.asarray(pairs + (vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     @property
     def varied(self) -> NDArray[np.bool_]:
@@ -90,69 +96,68 @@ def cluster_interval(
     """Every statistic of the means of clustered values, with its 95 % interval.
 
     values: shape (n,) or (n, k), one row for each item; NaN for a missing value.
-    clusters: shape (n,), or (n, 2) where an item belongs to two, see `cluster_bootstrap`.
+    clusters: shape (n,); or (n, 2) with both members of an item's pair, in any order: then the
+        interval is that of pairs of other members too.
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
 
     Intervals never have a width of 0. `n` counts items with a value, for a statistic in any column;
     `clusters` is that of the mean that has the fewest; `error` is the standard deviation of the
-    draws behind the interval.
-
-    Covers 0.93 or more with fewer than 20 clusters (0.96 to 0.99 on average; cluster rates
-    logit-normal with sd 0 to 1.5, 4 to 68 items, rates 0.5 to 0.95). Resampled, 0.87 to 0.97 with
-    20 to 59 clusters, which `warning` then says; from 60 on 0.94 on average. But a difference of
-    magnitudes |a| - |b| covers only 0.75 from 20 clusters on where a or b is 0. Raises ValueError
-    where the shapes don't fit or a value is outside the ends.
+    draws behind the interval. Raises ValueError where the shapes don't fit or a value is outside
+    the ends.
     """
-    columns, groups = clustered(values, clusters)
+    columns, labels = clustered(values, clusters)
     low, high = ends
     if ((columns < low) | (columns > high)).any():
         raise ValueError(f"values from {np.nanmin(columns)} to {np.nanmax(columns)} exceed {ends}")
-    means = _means(columns, groups, ends)
-    fewest = int(min(means.clusters[means.clusters > 0], default=0))
-    if fewest >= MANY_CLUSTERS:
-        bootstrap = cluster_bootstrap(columns, clusters, statistic, resamples, seed)
-    else:
-        bootstrap = _drawn(_together(means, resamples, seed), means, ends, statistic)
+    means = _means(columns, labels, ends)
+    bootstrap = _drawn(_together(means, resamples, seed), means, ends, statistic)
     rigid = _rigid(bootstrap, high - low)
     if rigid.any():
         draws = _together if statistic is None else _apart
         spare = _drawn(draws(means, resamples, seed), means, ends, statistic)
         bootstrap = Bootstrap(bootstrap.estimate, np.where(rigid, spare.draws, bootstrap.draws))
-    intervals = [bootstrap.interval(i) for i in range(len(bootstrap.estimate))]
-    p_values = [bootstrap.p_value(i) for i in range(len(bootstrap.estimate))]
-    few = rigid | (fewest < MANY_CLUSTERS)
-    if statistic is None:
-        for i in np.flatnonzero(few).tolist():
-            intervals[i] = _mean_interval(means, i, ends)
-    elif few.any():
-        linear = _linear(means, ends, statistic)
-        for i in np.flatnonzero(few).tolist():
-            low, high, p_value = linear[i]
-            intervals[i] = Interval(min(low, intervals[i].low), max(high, intervals[i].high))
-            p_values[i] = max(p_value, p_values[i])
-    warning = ""
-    if MANY_CLUSTERS <= fewest < ENOUGH_CLUSTERS:
-        warning = "20 to 59 clusters: 95 % intervals held the truth in 87 to 97 % of simulations"
     present = ~np.isnan(columns)
-    counts = present.sum(axis=0) if statistic is None else [present.any(axis=1).sum()] * len(few)
+    number = len(bootstrap.estimate)
+    counts = present.sum(axis=0) if statistic is None else [present.any(axis=1).sum()] * number
+    linear = None if statistic is None else _linear(means, ends, statistic)
     estimates = []
     for i, value in enumerate(bootstrap.estimate.tolist()):
-        estimate = Estimate(
-            value, n=int(counts[i]), clusters=fewest, warning="" if few[i] else warning
-        )
-        if not math.isnan(value):
-            estimate = replace(
-                estimate,
-                interval=intervals[i],
-                error=float(np.nanstd(bootstrap.draws[:, i])),
-                p_value=p_values[i],
+        if math.isnan(value):
+            interval, p_value, error = NOTHING, math.nan, math.nan
+        else:
+            interval, p_value = bootstrap.interval(i), bootstrap.p_value(i)
+            error = float(np.nanstd(bootstrap.draws[:, i]))
+            if linear is None:
+                interval = _mean_interval(means, i, ends)
+            else:
+                low, high, linear_p = linear[i].tolist()
+                interval = Interval(min(low, interval.low), max(high, interval.high))
+                p_value = max(p_value, linear_p)
+        estimates.append(
+            Estimate(
+                value,
+                interval,
+                n=int(counts[i]),
+                clusters=int(min(means.clusters[means.clusters > 0], default=0)),
+                error=error,
+                p_value=p_value,
             )
-        estimates.append(estimate)
+        )
     return estimates
 
 
-def _means(columns: Array, groups: list[NDArray[np.intp]], ends: tuple[float, float]) -> _Means:
+def effective_items(values: ArrayLike, clusters: ArrayLike) -> float:
+    """Independent two-valued items that would make the mean of clustered ones as uncertain.
+
+    values: shape (n,), each 0 or 1; clusters: shape (n,). At most n.
+    """
+    columns, labels = clustered(values, clusters)
+    means = _means(columns, labels, (0.0, 1.0))
+    return min(float(means.items[0]), float(len(columns)))
+
+
+def _means(columns: Array, labels: NDArray[np.intp], ends: tuple[float, float]) -> _Means:
     low, span = ends[0], ends[1] - ends[0]
     present = ~np.isnan(columns)
     count = present.sum(axis=0)
@@ -161,31 +166,45 @@ def _means(columns: Array, groups: list[NDArray[np.intp]], ends: tuple[float, fl
         mean = filled.sum(axis=0) / count
     residuals = np.where(present, filled - mean, 0.0) / span
     most, least = (np.where(present, columns, end) for end in (-np.inf, np.inf))
-    k = columns.shape[1]
-    clusters, effective = np.full(k, np.inf), np.full(k, np.inf)
-    changes = []
-    for group in groups:
-        weight, change = _without_each(group, present, residuals, count)
-        number = (weight > 0).sum(axis=0)
-        clusters = np.minimum(clusters, number)
-        effective = np.minimum(effective, 1 / np.where(number, (weight**2).sum(axis=0), 1.0))
-        changes.append(change * np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1)))
-    share = np.clip((mean - low) / span, 0, 1)
-    alike = most.max(axis=0, initial=-np.inf) == least.min(axis=0, initial=np.inf)
-    return _Means(share, clusters, effective, alike, np.concatenate(changes))
+    weight, changes = _without_each(labels, present, residuals, count)
+    twice = np.empty((0, columns.shape[1]))
+    if labels.shape[1] == 2:
+        low_label, high_label = np.sort(labels, axis=1).T
+        numbers = low_label * (labels.max(initial=0) + 1) + high_label
+        pairs = np.unique(numbers, return_inverse=True)[1][:, None]
+        twice = _without_each(pairs, present, residuals, count)[1]
+    # Members share an item's weight.
+    squares = (weight**2).sum(axis=0) / labels.shape[1] ** 2
+    return _Means(
+        share=np.clip((mean - low) / span, 0, 1),
+        clusters=(weight > 0).sum(axis=0).astype(float),
+        effective=1 / np.where(squares > 0, squares, 1.0),
+        alike=most.max(axis=0, initial=-np.inf) == least.min(axis=0, initial=np.inf),
+        changes=changes,
+        twice=twice,
+    )
 
 
 def _without_each(
-    group: NDArray[np.intp], present: NDArray[np.bool_], residuals: Array, count: NDArray[np.intp]
+    labels: NDArray[np.intp], present: NDArray[np.bool_], residuals: Array, count: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Each cluster's weight, and by how much a mean moves without it; both of shape (g, k)."""
-    size = (int(group.max(initial=-1)) + 1, present.shape[1])
+    """Each cluster's weight, and by how much a mean moves without it; both of shape (g, k).
+
+    labels: shape (n, 1) or (n, 2), clusters of each item; the same twice counts as once.
+    """
+    size = (int(labels.max(initial=-1)) + 1, present.shape[1])
     weight, change = np.zeros(size), np.zeros(size)
-    np.add.at(weight, group, present)
-    np.add.at(change, group, residuals)
+    np.add.at(weight, labels[:, 0], present)
+    np.add.at(change, labels[:, 0], residuals)
+    if labels.shape[1] == 2:
+        other = labels[:, 1] != labels[:, 0]
+        np.add.at(weight, labels[other, 1], present[other])
+        np.add.at(change, labels[other, 1], residuals[other])
     divisor = np.maximum(count, 1)
     weight, change = weight / divisor, change / divisor
-    return weight, np.where(weight < 1, change / np.where(weight < 1, 1 - weight, 1.0), 0.0)
+    number = (weight > 0).sum(axis=0)
+    change = np.where(weight < 1, change / np.where(weight < 1, 1 - weight, 1.0), 0.0)
+    return weight, change * np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
 
 
 def _normal(means: _Means, resamples: int, rng: np.random.Generator) -> Array:
@@ -278,17 +297,32 @@ def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> A
     from scipy.special import stdtr
 
     low, span = ends[0], ends[1] - ends[0]
+    k = len(means.share)
     value = np.atleast_1d(statistic(low + span * means.share))
-    without = statistic(low + span * np.clip(means.share - means.changes, 0, 1))
-    error = np.sqrt(np.nansum((value - without) ** 2, axis=0))
+    # Errors too rare to be seen: two items in all, spread over all corners (Agresti and Min 2005).
+    items = float(min(means.items[means.clusters > 0], default=1.0))
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=k)))
+    kept = items / (items + 2)
+    center = means.share * kept + (1 - kept) / 2
+    middle = np.atleast_1d(statistic(low + span * center))
+    step = 1 / (items + 2)
+    toward = statistic(low + span * (center + step * (corners - center)))
+    unseen = (2 / len(corners)) * np.nansum((toward - middle) ** 2, axis=0)
+
+    def moved(changes: Array) -> Array:
+        without = statistic(low + span * np.clip(center - kept * changes, 0, 1))
+        return np.asarray(np.nansum((middle - without) ** 2, axis=0))
+
+    pairs = moved(means.twice)
+    error = np.sqrt(np.maximum(moved(means.changes) - pairs, pairs) + unseen)
     freedom = float(min(means.freedom[means.clusters > 0], default=1))
     places = (low, low + span / 2, low + span)
     with np.errstate(all="ignore"):
-        possible = statistic(np.array(list(itertools.product(places, repeat=len(means.share)))))
+        possible = statistic(np.array(list(itertools.product(places, repeat=k))))
     least, most = np.nanmin(possible, axis=0), np.nanmax(possible, axis=0)
     reach = student_quantile(freedom) * error
-    lower, upper = np.maximum(value - reach, least), np.minimum(value + reach, most)
-    off = np.divide(np.abs(value), error, out=np.zeros_like(value), where=error > _NO_WIDTH)
+    lower, upper = np.maximum(middle - reach, least), np.minimum(middle + reach, most)
+    off = np.divide(np.abs(middle), error, out=np.zeros_like(value), where=error > _NO_WIDTH)
     p_value = np.where(error > _NO_WIDTH, 2 * stdtr(freedom, -off), 0.0)
     return np.stack([lower, upper, p_value], axis=1)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import UsageError
 from .estimate import Estimate
 from .intervals import normal_quantile
 
+_ALL_PATTERNS = 13
+"""Clusters up to which every pattern of signs is looked at: 8,192."""
 ALPHA = 0.05
 """Default significance level."""
 
@@ -62,6 +66,44 @@ def mcnemar(only_first: int, only_second: int) -> float:
         raise ValueError(f"counts {only_first}, {only_second} are negative")
     n = only_first + only_second
     return min(1.0, 2 * float(bdtr(min(only_first, only_second), n, 0.5)))
+
+
+class SignFlip(NamedTuple):
+    """A mean under the hypothesis that each cluster could as well have the opposite sign."""
+
+    p_value: float
+    """Share of sign patterns whose mean is at least as far from 0, in (0, 1]; NaN without any."""
+    null: float
+    """Expected absolute mean over sign patterns, at least 0."""
+
+
+def sign_flip(
+    values: ArrayLike, clusters: ArrayLike, draws: int = 10_000, seed: int = 0
+) -> SignFlip:
+    """Tests a mean of clustered values, shape (n,), by flipping the signs of whole clusters.
+
+    All patterns of at most 13 clusters, else `draws` random ones and the observed pattern. NaN
+    values are left out. The images of a pair may be as alike as they like; only the hypothesis must
+    make both signs of a pair equally likely.
+    """
+    x = np.asarray(values, dtype=float)
+    present = ~np.isnan(x)
+    member = np.unique(np.asarray(clusters)[present], return_inverse=True)[1]
+    sums = np.bincount(member, weights=x[present])
+    sums = np.abs(sums[sums != 0]) if len(sums) else sums
+    if not present.any():
+        return SignFlip(math.nan, math.nan)
+    observed = abs(float(np.nansum(x)))
+    if len(sums) <= _ALL_PATTERNS:
+        signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(sums))))
+        totals = np.abs(signs.reshape(len(signs), -1) @ sums)
+    else:
+        rng = np.random.default_rng(seed)
+        # einsum and not @: BLAS threads would take the cores of runs scored at the same time.
+        flips = rng.integers(0, 2, size=(draws, len(sums)), dtype=np.int8)
+        totals = np.append(np.abs(np.einsum("dg,g->d", 2.0 * flips - 1, sums)), observed)
+    beyond = float(np.mean(totals >= observed - 1e-9 * max(1.0, observed)))
+    return SignFlip(beyond, float(totals.mean()) / int(present.sum()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import Array
-from .clusters import MANY_CLUSTERS, student_wilson
+from .clusters import student_wilson
 from .estimate import Estimate
-from .intervals import LEVEL, Interval, normal_quantile, student_quantile
+from .intervals import LEVEL, Interval, normal_quantile, student_quantile, wilson
 
 NOT_CORRECTED = Estimate(math.nan)
 """Result for a rate that the labels can't correct."""
 
 
 def rogan_gladen(
-    positives: int,
-    n: int,
+    positives: float,
+    n: float,
     true_positives: int,
     positive_n: int,
     true_negatives: int,
@@ -26,7 +27,8 @@ def rogan_gladen(
 ) -> Estimate:
     """True rate from a judge's rate and its errors on other, labeled items (Rogan, Gladen 1978).
 
-    positives of n: the judge's positive labels; true_positives of positive_n and true_negatives of
+    positives of n: the judge's positive labels, of effective items where items come in clusters;
+    true_positives of positive_n and true_negatives of
     negative_n: its sensitivity and specificity, in a card. The interval adds the uncertainty of all
     three (Lang, Reiczigel 2014, with their pseudo counts): it covers 0.94 or more from 20 labels of
     each kind on, if items are independent. NOT_CORRECTED where the judge is no better than chance.
@@ -57,7 +59,7 @@ def rogan_gladen(
     shift = 2 * z2 * (missed - invented)
     half = math.sqrt(z2 * variance)
     low, high = value + shift - half, value + shift + half
-    return Estimate(_share(plain), Interval(_share(low), _share(high)), n=n)
+    return Estimate(_share(plain), Interval(_share(low), _share(high)), n=round(n))
 
 
 def _share(value: float) -> float:
@@ -71,20 +73,23 @@ def ppi(
     ends: tuple[float, float],
     clusters: ArrayLike | None = None,
 ) -> Estimate:
-    """Mean of the truth from a few labels and many judgments (PPI++, Angelopoulos et al. 2023).
+    """Mean of the truth over valid items, from a few labels and many judgments.
 
     judged: shape (N,), judge on the unlabeled items; labeled_judged and labels: shape (n,), judge
-    and truth on items of the same run, drawn at random; ends: the least and the largest value that
-    a label can have; clusters: shape (n + N,), cluster of each item, the labeled ones first.
+    and truth on items of the same run, drawn at random; NaN where the judge or the truth finds an
+    item invalid. ends: the least and the largest value that a label can have; clusters: shape
+    (n + N,), cluster of each item, the labeled ones first.
 
-    Consistent whatever the judge does; the better the judge, the narrower the interval. It holds
-    for few labels: half an item is added for each of the four pairs of ends that judge and truth
-    can give (after Agresti and Min 2005), as errors too rare to be among the labels are possible.
-    Items of a cluster may err together, so their errors are added up before they are squared; the
-    variance is never below that of independent items. Student's t has one degree of freedom less
-    than there are labels, or clusters with labels. Covers 0.92 to 1 from 10 labels on, 0.96 on
-    average; with labels in fewer than 20 clusters 0.88 to 1, which `warning` then says.
-    NOT_CORRECTED for fewer than two labels.
+    A ratio: the sum of valid values over the number of valid items, each of the two corrected by
+    prediction-powered inference (PPI++, Angelopoulos et al. 2023). So a judge that abstains where
+    it is hard is corrected too: whatever the judge does, the estimate is consistent; the better the
+    judge, the narrower the interval. It holds for few labels: half an item is added for each of the
+    four pairs of ends that judge and truth can give (after Agresti and Min 2005), as errors too
+    rare to be among the labels are possible. Items of a cluster may err together, so their errors
+    are added up before they are squared; the variance is never below that of independent items, and
+    if all labels are equal, other clusters may still differ (as in `cluster_interval`). Student's t
+    has one degree of freedom less than there are labels, or clusters with labels. NOT_CORRECTED for
+    fewer than two labels or without valid items.
     """
     f = np.asarray(judged, dtype=float)
     g, y = np.asarray(labeled_judged, dtype=float), np.asarray(labels, dtype=float)
@@ -94,58 +99,111 @@ def ppi(
         return NOT_CORRECTED
     low, span = ends[0], ends[1] - ends[0]
     f, g, y = (f - low) / span, (g - low) / span, (y - low) / span
-    weight, center, variance = _rectified(f, g, y)
-    value = float((y - weight * g).mean()) + (weight * float(f.mean()) if len(f) else 0.0)
-    groups, together, count = float(len(y)), 0.0, 0
+    ratio = _ratio(f, g, y)
+    if math.isnan(ratio.value):
+        return NOT_CORRECTED
+    groups, together, count, labeled_clusters = float(len(y)), 0.0, 0, len(y)
     if clusters is not None:
         cluster_ids, member = np.unique(np.asarray(clusters), return_inverse=True)
         count = len(cluster_ids)
-        groups = len(y) ** 2 / float((np.bincount(member[: len(y)]) ** 2).sum())
-        together = _clustered(y - weight * g, weight * f, member)
-    if variance < together < math.inf:
-        unclipped = student_wilson(_share(center), together, groups)
+        sizes = np.bincount(member[: len(y)])
+        groups, labeled_clusters = len(y) ** 2 / float((sizes**2).sum()), int((sizes > 0).sum())
+        together = _clustered(ratio.rectifier, ratio.judged, member) + ratio.unseen
+    if ratio.variance < together < math.inf:
+        reached = student_wilson(_share(ratio.center), together, groups)
     else:
-        half = student_quantile(groups - 1) * math.sqrt(max(variance, together))
-        unclipped = Interval(center - half, center + half)
-    interval = Interval(
-        _share(min(value, unclipped.low)), _share(max(value, unclipped.high))
-    ).scaled(span)
-    warning = ""
-    if clusters is not None and groups < MANY_CLUSTERS:
-        warning = (
-            f"labels in {groups:.0f} clusters: with fewer than {MANY_CLUSTERS}, 95 % intervals "
-            f"held the truth in 88 to 100 % of simulations"
-        )
-    estimate = Estimate(span * value, interval, len(f) + len(y), clusters=count, warning=warning)
+        half = student_quantile(groups - 1) * math.sqrt(max(ratio.variance, together))
+        reached = Interval(ratio.center - half, ratio.center + half)
+    least, most = min(ratio.value, reached.low), max(ratio.value, reached.high)
+    valid = y[~np.isnan(y)]
+    if len(valid) and (valid == valid[0]).all():
+        unseen = wilson(0, labeled_clusters).high
+        least = min(least, ratio.value * (1 - unseen))
+        most = max(most, ratio.value * (1 - unseen) + unseen)
+    interval = Interval(_share(least), _share(most)).scaled(span)
+    estimate = Estimate(span * _share(ratio.value), interval, n=len(f) + len(y), clusters=count)
     return estimate.shifted(low)
 
 
-def _rectified(f: Array, g: Array, y: Array) -> tuple[float, float, float]:
-    """Weight of the judge, mean of the truth, and its variance for independent items.
+@dataclass(frozen=True)
+class _Ratio:
+    """A corrected ratio, and how it varies."""
 
-    With half an item for each pair of ends.
-    """
-    n, many = len(y) + 2, len(f)
-    labels, judged = np.append(y, [0, 0, 1, 1]), np.append(g, [0, 1, 0, 1])
+    value: float
+    center: float
+    """With half an item for each pair of ends."""
+    variance: float
+    """Of the center, for independent items."""
+    unseen: float
+    """Part of it that comes from those half items."""
+    rectifier: Array
+    """Shape (n,): each labeled item's part in the ratio, truth less judge."""
+    judged: Array
+    """Shape (N,): each unlabeled item's part, by the judge."""
+
+
+def _ratio(f: Array, g: Array, y: Array) -> _Ratio:
+    """Sum of valid values over valid items; values in [0, 1], NaN for invalid."""
+    (value_f, valid_f), (value_g, valid_g), (value_y, valid_y) = map(_parts, (f, g, y))
+    many, weight = len(f), 1.0 if len(f) else 0.0
+    value = shared = math.nan
+    # The weight depends on the ratio, and the ratio on the weight: both settle in a few steps.
+    for _ in range(4):
+        shared = _rectified_mean(valid_f, valid_g, valid_y, weight)
+        if not shared > 0:
+            break
+        value = _rectified_mean(value_f, value_g, value_y, weight) / shared
+        parts = ((value_f, valid_f), (value_g, valid_g), (value_y, valid_y))
+        e_f, e_g, e_y = (values - value * valid for values, valid in parts)
+        weight = _weight(e_f, e_g, e_y, (-value, 1 - value))
+    if not shared > 0:
+        return _Ratio(math.nan, math.nan, math.nan, math.nan, g, f)
+    n = len(y) + 2
+    low, high = -value, 1 - value
+    residuals = np.append(e_y, [low, low, high, high]) - weight * np.append(e_g, [low, high] * 2)
     label_weights = np.append(np.ones(len(y)), np.full(4, 0.5))
-    mean_y, mean_g = label_weights @ labels / n, label_weights @ judged / n
-    everything = np.concatenate([f, judged])
+    mean = float(label_weights @ residuals / n)
+    squares = label_weights * (residuals - mean) ** 2 / (n - 1) / n
+    variance, unseen = float(squares.sum()), float(squares[-4:].sum())
+    center = value + (mean + (weight * float(e_f.mean()) if many else 0.0)) / shared
+    if many:
+        variance += weight**2 * (float(e_f.var()) + 1 / (many + 2)) / many
+    return _Ratio(
+        value,
+        center,
+        variance / shared**2,
+        unseen / shared**2,
+        (e_y - weight * e_g) / shared,
+        weight * e_f / shared,
+    )
+
+
+def _parts(values: Array) -> tuple[Array, Array]:
+    """Valid values, 0 in place of NaN, and whether each is valid."""
+    valid = ~np.isnan(values)
+    return np.where(valid, values, 0.0), valid.astype(float)
+
+
+def _rectified_mean(f: Array, g: Array, y: Array, weight: float) -> float:
+    return float((y - weight * g).mean()) + (weight * float(f.mean()) if len(f) else 0.0)
+
+
+def _weight(e_f: Array, e_g: Array, e_y: Array, ends: tuple[float, float]) -> float:
+    """Weight of the judge, in [0, 1], with the least variance, ends as in `ppi`."""
+    if not len(e_f):
+        return 0.0
+    low, high = ends
+    n, many = len(e_y) + 2, len(e_f)
+    labels, judged = np.append(e_y, [low, low, high, high]), np.append(e_g, [low, high] * 2)
+    label_weights = np.append(np.ones(len(e_y)), np.full(4, 0.5))
+    everything = np.concatenate([e_f, judged])
     all_weights = np.append(np.ones(many), label_weights)
+    mean_y, mean_g = label_weights @ labels / n, label_weights @ judged / n
     spread = np.average(
         (everything - np.average(everything, weights=all_weights)) ** 2, weights=all_weights
     )
-    weight = 0.0
-    if many:
-        covariance = label_weights @ ((labels - mean_y) * (judged - mean_g)) / n
-        weight = min(1.0, max(0.0, float(covariance / ((1 + n / many) * spread))))
-    residuals = labels - weight * judged
-    center = float(mean_y - weight * mean_g)
-    variance = float(label_weights @ (residuals - center) ** 2) / (n - 1) / n
-    if many:
-        yes = (float(f.sum()) + 1) / (many + 2)
-        center += weight * float(f.mean())
-        variance += weight**2 * min(yes * (1 - yes), float(f.var()) + 1 / (many + 2)) / many
-    return weight, center, variance
+    covariance = label_weights @ ((labels - mean_y) * (judged - mean_g)) / n
+    return min(1.0, max(0.0, float(covariance / ((1 + n / many) * spread))))
 
 
 def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> float:

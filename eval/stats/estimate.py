@@ -85,6 +85,17 @@ def value_text(value: float, unit: str, undefined: str = UNDEFINED) -> str:
     return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
 
 
+def p_text(p_value: float) -> str:
+    """Three decimals; never 0, as no test can show that.
+
+    >>> p_text(0.0412), p_text(0.00001), p_text(float("nan"))
+    ('0.041', '< 0.001', '-')
+    """
+    if math.isnan(p_value):
+        return "-"
+    return f"{p_value:.3f}" if p_value >= 0.0005 else "< 0.001"
+
+
 def interval_text(interval: Interval, unit: str) -> str:
     """Both ends, or a dash.
 

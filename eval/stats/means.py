@@ -12,15 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 from .estimate import Estimate
 from .intervals import Interval, student_quantile
 
+FEW = 10
+"""Clusters below which skewed values make an interval too narrow."""
+_FEW_CLUSTERS = f"fewer than {FEW} clusters: 95 % intervals of skewed values held the truth in 88 %"
+_SKEW = 0.7
+"""Additional reach per skewness / sqrt(clusters) and quantile; Johnson derives 1/3 for slight
+skewness, log-normal values need 0.7."""
+
 
 def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     """The mean of clustered values, shape (n,), with its 95 % t interval; NaN values are left out.
 
     The variance adds up residuals within a cluster before they are squared (Liang, Zeger 1986);
-    Student's t has one degree of freedom less than there are clusters of equal size. Covers 0.95
-    for normal values in 5 to 60 equal clusters, 0.86 (5) to 0.93 (60) for log-normal ones.
-    The interval has no width where all values are equal, and is NOTHING for values in one cluster.
-    `error` is the standard error. Raises ValueError where the shapes don't fit.
+    Student's t has one degree of freedom less than there are clusters of equal size, and reaches
+    farther to the side of the long tail (Johnson 1978). Covers 0.93 to 0.96 for normal, exponential
+    and log-normal values from 10 clusters on; below, where `warning` says so, 0.88 for log-normal
+    ones. The interval has no width where all values are equal, and is NOTHING for values in one
+    cluster. `error` is the standard error. Raises ValueError where the shapes don't fit.
     """
     x, groups = _finite(values, clusters)
     member = np.unique(groups, return_inverse=True)[1]
@@ -32,14 +40,18 @@ def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
     sums = np.bincount(member, weights=x - mean) / len(x)
     error = math.sqrt(float(sums @ sums) * len(size) / (len(size) - 1))
     freedom = len(x) ** 2 / float(size @ size) - 1
-    half = student_quantile(freedom) * error
+    quantile, half = student_quantile(freedom), student_quantile(freedom) * error
+    spread = float(np.sqrt(np.mean(sums**2)))
+    skew = float(np.mean(sums**3)) / spread**3 if spread > 0 else 0.0
+    tail = _SKEW * skew / math.sqrt(len(size)) * quantile
     return Estimate(
         mean,
-        Interval(mean - half, mean + half),
+        Interval(mean - half * (1 + max(0.0, -tail)), mean + half * (1 + max(0.0, tail))),
         n=len(x),
         clusters=len(size),
         error=error,
         p_value=t_test(mean, error, freedom),
+        warning="" if len(size) >= FEW or error == 0 else _FEW_CLUSTERS,
     )
 
 

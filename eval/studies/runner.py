@@ -50,6 +50,8 @@ from .scores.switched import biased, prior_of
 from .spec import Cell, parse_study, read_study, write_study
 from .table import study_table
 
+MOST_ERRORS = 0.1
+"""Share of errors above which a cell has failed, though every question was asked."""
 Rater = Any
 """A judge or a scorer: whatever looks at images."""
 
@@ -399,6 +401,12 @@ class _Session:
     def _record_done(self, cell: Cell, run: Run, questions: int, errors: int) -> None:
         record = self.events.completion_record(cell, run, questions, errors)
         self.events.add(cell, "done", **record)
+        if errors > MOST_ERRORS * questions:
+            self.failed[cell.key] = Failure(
+                cell,
+                f"{errors:,} of {questions:,} answers are errors: run the study again to ask for "
+                f"these once more",
+            )
 
     def _run_of(self, cell: Cell) -> Run | None:
         return self.study.run_of(cell, self.scale.shard)

@@ -97,7 +97,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
         better="higher",
         meaning="Share of images that show the altered world where premise and outcome are told.",
         items=lambda outcomes: {
-            o.case.id: Item((shows(("altered",), o),), o.case.clusters[0])
+            o.case.id: Item((shows(("altered",), o),), o.case.cluster)
             for o in outcomes
             if o.case.variant == "L2"
         },

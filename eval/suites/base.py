@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from ...errors import UsageError
 from ...schema import Entity, Row
-from ..core import BOTH, INVALID, Case, Outcome, Question, Score
+from ..core import BOTH, INVALID, Case, Cluster, Outcome, Question, Score
 from ..questions.asking import Stated
 from ..stats.bootstrap import Array
 from .worths import Worth
@@ -34,7 +34,7 @@ class Item(NamedTuple):
 
     values: tuple[float, ...]
     """Values that the statistic takes the means of; NaN for a missing value."""
-    cluster: str
+    cluster: Cluster
 
 
 Items = Mapping[Hashable, Item]
@@ -222,7 +222,7 @@ def case_items(
 
     def items(outcomes: Sequence[Outcome]) -> Items:
         return {
-            o.case.id: Item((worth.of(o.verdict(question)),), o.case.clusters[0])
+            o.case.id: Item((worth.of(o.verdict(question)),), o.case.cluster)
             for o in outcomes
             if variant is None or o.case.variant == variant
         }

@@ -82,7 +82,7 @@ def _neutral(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _items(outcomes: Sequence[Outcome]) -> Items:
-    return {o.case.id: Item((tau(o),), o.case.clusters[0]) for o in _neutral(outcomes)}
+    return {o.case.id: Item((tau(o),), o.case.cluster) for o in _neutral(outcomes)}
 
 
 class OrderBeyondSuite(Suite[OrderBeyond]):

@@ -89,8 +89,8 @@ class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
         "the other of which it says that neither holds.",
     }
     items = "pairs"
-    misled = {"swapped": "correct"}
-    misled_how = "calls their swapped gold image correct"
+    misled = {"swapped": "correct", "right": "wrong"}
+    misled_how = "takes a gold image of theirs for its opposite"
     breakdown = "domain"
     table_groups = ("domain",)
     columns = {
@@ -188,7 +188,7 @@ def _arrangement(outcome: Outcome) -> str:
 
 def _items(outcomes: Sequence[Outcome], read: Callable[[Outcome], str]) -> Items:
     return {
-        o.case.id: Item((_says(read, o),), o.case.clusters[0])
+        o.case.id: Item((_says(read, o),), o.case.cluster)
         for o in outcomes
         if o.case.variant in TRUE_LABELS
     }

@@ -6,7 +6,6 @@ does the opposite, NaN where it can't be told.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,14 +17,14 @@ from ...schema import I2IHomogenization, T2IHomogenization
 from ..core import CONTROLS, INVALID, MIRROR_SWAP, ORIGINAL, Case, Outcome, Question, Score
 from ..questions.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
-from ..stats.clusters import cluster_interval
-from ..stats.intervals import NOTHING, folded
+from ..stats.comparison import sign_flip
+from ..stats.intervals import folded
 from .base import Headline, Measure, R, Suite, about_pair, case_items
 from .scoring import (
     in_groups,
     mean_score,
     mean_worth,
-    member_numbers,
+    pair_numbers,
     valid_score,
     variant_scores,
 )
@@ -39,11 +38,6 @@ AVERAGED = {
     "probes": (ORIGINAL, *CONTROLS, MIRROR_SWAP),
 }
 """Ending of a score -> probes that it averages over: the original and a control, or all four."""
-
-
-def expected_homogenization(n: int) -> float:
-    """Hom that `n` fair coins give, 100 sqrt(2 / (pi n)): 4.0 at n = 400."""
-    return 100 * math.sqrt(2 / (math.pi * n)) if n else math.nan
 
 
 def order_and_entity_effect(means: Array) -> Array:
@@ -62,9 +56,7 @@ def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headli
     return Headline(
         score="hom",
         better="lower",
-        meaning=f"{meaning}; 0 without a prior. The tick is what chance alone gives. Where one of "
-        "two runs has no prior, the interval of their difference held the truth in only 75 % of "
-        "simulations: compare their signed indices there.",
+        meaning=f"{meaning}; 0 without a prior. The tick is what chance alone gives.",
         items=case_items(question, worth),
         ends=worth.ends,
         statistic=np.abs,
@@ -77,7 +69,8 @@ class Homogenization(Suite[R]):
 
     meanings = {
         "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, "
-        "Eq. 2). An absolute value, so chance alone gives more than 0 (the null).",
+        "Eq. 2). An absolute value, so chance alone gives more than 0 (the null). p: share of sign "
+        "patterns over pairs that give as much (sign-flip test).",
         "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where "
         "every image does the opposite.",
         "valid": "Share of judged images that show the two subjects as asked.",
@@ -99,25 +92,21 @@ class Homogenization(Suite[R]):
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
         """Hom, the signed index behind it, and how many images were valid."""
         ((question, worth),) = self.worths.items()
-        members = member_numbers(outcomes)
-        wide = NOTHING
-        if members is not None:
-            signs = values_of(outcomes, question, worth)
-            (estimate,) = cluster_interval(signs, members, worth.ends, resamples=2_000)
-            wide = estimate.interval.scaled(100)
         index = mean_worth("signed_index", outcomes, question, worth, group=group)
+        signs, pairs = values_of(outcomes, question, worth), pair_numbers(outcomes)
+        test = sign_flip(signs, pairs)
         hom = replace(
             index,
             name="hom",
             value=abs(index.value),
             interval=folded(index.interval),
-            wide=folded(wide),
-            null=expected_homogenization(index.n),
+            null=100 * test.null,
             bounds=folded(index.bounds),
+            p_value=test.p_value,
         )
         return [
             hom,
-            replace(index, wide=wide),
+            index,
             valid_score("valid", outcomes, question, worth, group),
             *self._probed(outcomes, group),
         ]

@@ -50,7 +50,7 @@ def all_right(outcome: Outcome) -> float:
 
 
 def _items(outcomes: Sequence[Outcome]) -> Items:
-    return {o.case.id: Item((share_right(o),), o.case.clusters[0]) for o in outcomes}
+    return {o.case.id: Item((share_right(o),), o.case.cluster) for o in outcomes}
 
 
 class RelationsSuite(Suite[M]):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
+from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval, bounds
@@ -187,12 +187,13 @@ def statistics(
     unit: str = "%",
     group: str = ALL,
     excluded: Mapping[str, int] | None = None,
-    p_value: float = math.nan,
+    tested: bool = False,
 ) -> list[Score]:
     """Functions of the means of columns (n, k) with values within `ends`, one score for each name.
 
     `statistic` maps means of shape (..., k) to values of shape (..., m), m >= the number of names:
-    only the first ones are scores. counts: n of each.
+    only the first ones are scores. counts: n of each; tested: whether scores have the p-value of
+    their difference from 0.
     """
     estimates = cluster_interval(columns, clusters, ends, statistic)
     return [
@@ -203,7 +204,7 @@ def statistics(
             n=n,
             excluded=excluded or {},
             group=group,
-            p_value=p_value,
+            p_value=estimate.p_value if tested else math.nan,
         )
         for name, n, estimate in zip(score_names, counts, estimates, strict=False)
     ]
@@ -237,21 +238,20 @@ def limits(values: Array, ends: tuple[float, float]) -> Interval:
 
 
 def cluster_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
-    """Shape (n,): the narrowest cluster of each outcome."""
+    """Cluster of each outcome: shape (n,), or (n, 2) of both members of its pair."""
+    return _numbers([outcome.case.cluster for outcome in outcomes])
+
+
+def pair_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
+    """Shape (n,): the narrowest cluster of each outcome, as if its members never recurred."""
     return _numbers([outcome.case.clusters[0] for outcome in outcomes])
 
 
-def member_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp] | None:
-    """Shape (n, 2): both members of each outcome's pair; None where members don't recur."""
-    clusters = [outcome.case.clusters for outcome in outcomes]
-    if set(map(len, clusters)) != {3}:
-        return None
-    return np.stack(
-        [_numbers([members[place] for members in clusters]) for place in (1, 2)], axis=1
+def _numbers(clusters: Sequence[Cluster]) -> NDArray[np.intp]:
+    """The place of each name among all, sorted; numpy sorts texts many times slower."""
+    names = {name for c in clusters for name in (c if isinstance(c, tuple) else (c,))}
+    places = {name: place for place, name in enumerate(sorted(names))}
+    return np.array(
+        [[places[name] for name in c] if isinstance(c, tuple) else places[c] for c in clusters],
+        dtype=np.intp,
     )
-
-
-def _numbers(cluster_names: Sequence[str]) -> NDArray[np.intp]:
-    """Shape (n,): the place of each name among all, sorted; numpy sorts texts many times slower."""
-    places = {name: place for place, name in enumerate(sorted(set(cluster_names)))}
-    return np.fromiter(map(places.__getitem__, cluster_names), np.intp, len(cluster_names))

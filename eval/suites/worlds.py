@@ -122,9 +122,11 @@ def world_scores(
     the one before.
     """
     _, table, laws = score_table(outcomes, variants)
-    lines = gated(table)
-    incomplete = int(np.isnan(table).any(axis=1).sum())
-    excluded = {"group_incomplete": incomplete} if incomplete else {}
+    incomplete = np.asarray(np.isnan(table).any(axis=1))
+    # A group without an answer at one level leaves with all of its levels: hard groups that lack
+    # only the altered ones would lower the plain mean alone.
+    lines = gated(np.where(incomplete[:, None], np.nan, table))
+    excluded = {"group_incomplete": int(incomplete.sum())} if incomplete.any() else {}
     place = {name: number for number, name in enumerate(variants)}
 
     def statistic(means: Array) -> Array:
@@ -145,7 +147,9 @@ def world_scores(
     passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
     return [
         *statistics(score_names, lines, laws, statistic=statistic, counts=of_all, **common),
-        *statistics(("gate_passed",), passed, laws, counts=counts[:1], **common),
+        *statistics(
+            ("gate_passed",), passed, laws, counts=[int((~np.isnan(passed)).sum())], **common
+        ),
     ]
 
 

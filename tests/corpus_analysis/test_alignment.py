@@ -366,8 +366,8 @@ def test_intervals_follow_clusters() -> None:
     alike += [judged(i, "first_right", url="http://two/2.jpg") for i in range(20)]
     found = rate(alike)
     assert found.wilson.high - found.wilson.low < 0.35
-    assert (found.by_image.low, found.by_image.high) == (0.0, 1.0)
-    assert (found.by_host.low, found.by_host.high) == (0.0, 1.0)
+    assert found.by_image.low < 0.01 and found.by_image.high > 0.99
+    assert found.by_host.low < 0.01 and found.by_host.high > 0.99
     assert math.isnan(found.by_pair.low)
 
 

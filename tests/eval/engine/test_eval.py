@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import random
 import re
 import shutil
@@ -64,7 +65,9 @@ def test_run_lists_all_reservations_about_its_scores(judged: Path, cli: Run_) ->
     order = scores["signed_index"]
     assert order["n"] + sum(order["excluded"].values()) == 40
     assert scores["hom"]["value"] == abs(order["value"])
-    assert scores["hom"]["null"] == pytest.approx(100 * (2 / 3.14159265 / order["n"]) ** 0.5, 1e-6)
+    # Images of a pair are alike, so that chance gives more than of as many fair coins.
+    coins = 100 * (2 / math.pi / order["n"]) ** 0.5
+    assert coins < scores["hom"]["null"] < 1.5 * coins and 0 < scores["hom"]["p_value"] <= 1
     assert scores["order_effect"]["value"] > 20
     card = result["card"]
     assert card["parse_rate"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import threading
 from collections import Counter
@@ -13,12 +14,14 @@ import pytest
 from refusals import raises
 
 from counterprior.clip_files import clip_frames, encode_mp4, read_clip
+from counterprior.errors import DataError
 from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
 from counterprior.eval.people.page_media import media_for_page
 from counterprior.eval.people.sampling import CLIP_PREAMBLE, SAMPLE, LabelingSample, open_audit
 from counterprior.eval.people.serve import AuditServer
+from counterprior.eval.results.judge_card import labels_of
 from counterprior.eval.results.scoring import ScoreSettings, score_run, score_runs
 from counterprior.human_labels import read_labels
 from counterprior.images import ImageError
@@ -45,10 +48,8 @@ def test_a_judges_questions_are_drawn_with_its_words_and_answers(
     sample = LabelingSample.read(tmp_path / "labels" / SAMPLE)
     assert len(audit.tasks) == len(sample.items) == 16
     assert set(Counter(item.runs[0] for item in sample.items)) == {"weak", "strong"}
-    # Every answer stands for as many as its stratum has for each that was drawn of it.
     keys = {(item.case, item.images[0]) for item in sample.items}
     assert len(keys) == 16  # an image that both runs have is asked about once
-    assert 30 < sum(item.weight for item in sample.items) <= 48
     task, item = audit.tasks[0], sample.items[0]
     assert dict(task.texts)["prompt"] == item.prompt and "left" in dict(task.texts)["asked"]
     labels = {label for label, _ in task.options}
@@ -74,12 +75,40 @@ def test_its_labels_are_read_by_score(
     assert sum(counted) >= len(labels) and min(counted) > 10
 
 
-def test_images_for_verdicts_come_from_every_run_and_group(
+def test_every_image_is_as_likely_to_be_labeled_whatever_the_judge_answered(
     runs: list[Path], tmp_path: Path
 ) -> None:
+    """Equal shares of the judge's answers made a judge's rare answers look common."""
+    strong = Run.open(runs[1])
+    answers = labels_of(strong.chosen_judges(())[0].present(strong.present()))
+    expected = sum(label == "first_left" for label in answers.values()) / len(answers)
+    drawn = []
+    for seed in range(40):
+        folder = tmp_path / str(seed)
+        open_audit(runs[1:], "judge", folder, n=6, seed=seed)
+        sample = LabelingSample.read(folder / SAMPLE)
+        drawn += [answers[item.case, "order"] == "first_left" for item in sample.items]
+    assert expected > 0.7 and sum(drawn) / len(drawn) == pytest.approx(expected, abs=0.08)
+
+
+def test_labels_drawn_in_equal_shares_are_refused(runs: list[Path], tmp_path: Path) -> None:
+    folder = tmp_path / "labels"
+    audit = open_audit(runs, "judge", folder, n=4)
+    for task in audit.tasks:
+        audit.click("ann", task.id, {"label": task.options[0][0]})
+    sample = json.loads((folder / SAMPLE).read_text())
+    for weight, item in enumerate(sample["items"], 1):
+        item["weight"] = float(weight)
+    (folder / SAMPLE).write_text(json.dumps(sample))
+    assert len(LabelingSample.read(folder / SAMPLE).items) == 4  # the annotators may go on
+    with raises("unequal-draw", str(folder / SAMPLE), "4 items", error=DataError):
+        score_runs(runs, ScoreSettings(labels=folder / "ann.jsonl"))
+
+
+def test_images_for_verdicts_come_from_every_run(runs: list[Path], tmp_path: Path) -> None:
     audit = open_audit(runs, "verdict", tmp_path / "labels", n=20)
     sample = LabelingSample.read(tmp_path / "labels" / SAMPLE)
-    assert set(Counter(item.runs[0] for item in sample.items).values()) <= {9, 10, 11}
+    assert set(Counter(item.runs[0] for item in sample.items)) == {"strong", "weak"}
     audit.click("ann", audit.tasks[0].id, {"human_verdict": "PASS"})
     (label,) = read_labels(tmp_path / "labels" / "ann.jsonl")
     assert label.label == "PASS" and label.image == sample.items[0].images[0]

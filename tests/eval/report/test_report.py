@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -39,11 +40,10 @@ from counterprior.eval.results.leaderboard import Leaderboard, leaderboards, pai
 from counterprior.eval.results.names import slugify
 from counterprior.eval.results.risk import risk_curves
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_runs
-from counterprior.eval.stats import clusters
 from counterprior.eval.stats.abstention import risk_coverage
-from counterprior.eval.stats.estimate import value_text
+from counterprior.eval.stats.estimate import Estimate, value_text
 from counterprior.eval.store.verdicts import VERDICTS, Answered
-from counterprior.eval.suites import SUITES, open_suite
+from counterprior.eval.suites import SUITES, open_suite, scoring
 from counterprior.eval.suites.base import Item
 from counterprior.storage import RecordLog
 
@@ -83,7 +83,7 @@ def cases_of(suite: str, rows: int) -> list[Case]:
             seed=row,
             number=0,
             prompt=f"{HOSTILE} {row}",
-            clusters=(f"a/{row}", "a", str(row)) if drawn else (f"a/{row}",),
+            clusters=(f"a{row}/b{row}", f"a{row}", f"b{row}") if drawn else (f"a/{row}",),
             groups=groups[row % 2],
             source=SOURCE if row and not drawn else "",
         )
@@ -635,8 +635,13 @@ def test_pages_say_what_every_score_means(
         assert suite.headline.score in shown
 
 
+def _warned(interval: Callable[..., list[Estimate]], *data: Any, **options: Any) -> list[Estimate]:
+    return [replace(e, warning="of these items alone") for e in interval(*data, **options)]
+
+
 def test_pages_show_notes_and_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "MANY_CLUSTERS", 2)
+    warned = partial(_warned, scoring.cluster_interval)
+    monkeypatch.setattr(scoring, "cluster_interval", warned)
     code = {"kind": "python", "name": "mine", "version": "unversioned"}
     run = make_run(
         tmp_path / "code", "t2i_homogenization", 6, [(PIXELS, biased(0.5, 1))], generator=code

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,54 @@ def test_labels_of_a_part_take_the_errors_out() -> None:
     assert 82 < found.interval.low < 90 < found.interval.high < 96
     assert found.n + sum(found.excluded.values()) == 2_000
     assert corrected_by_labels(CORRECTNESS, outcomes, {}) == []
+
+
+@pytest.mark.parametrize(("abstains", "invalid"), [(0.3, 0.0), (0.3, 0.2), (0.0, 0.2)])
+def test_labels_correct_a_judge_that_abstains_where_it_is_hard(
+    abstains: float, invalid: float
+) -> None:
+    """A judge that never errs, but finds wrong images invalid: 60 % right looks like 68 %."""
+    rng = random.Random(5)
+    covered, values = 0, []
+    for _ in range(60):
+        outcomes, labels = [], {}
+        for number in range(400):
+            case = Case(f"row{number}", "reverse", 0, 0, "", (f"pair{number // 2}",))
+            truth = "correct" if rng.random() < 0.6 else "wrong"
+            verdict = "invalid" if truth == "wrong" and rng.random() < abstains else truth
+            if rng.random() < invalid:  # the judge sees most of what people find invalid
+                truth, verdict = "invalid", "invalid" if rng.random() < 0.8 else "correct"
+            outcomes.append(Outcome(case, {("arrangement", "original"): Verdict(verdict)}))
+            labels[case.id, "arrangement"] = truth
+        labeled = rng.sample(sorted(labels), 120)
+        corrected = one(
+            corrected_by_labels(CORRECTNESS, outcomes, {key: labels[key] for key in labeled})
+        )
+        covered += 60 in corrected.interval
+        values.append(corrected.value)
+    assert covered >= 54
+    assert sum(values) / 60 == pytest.approx(60, abs=1.5)
+
+
+def test_images_without_an_answer_to_every_needed_question_stay_unlabeled() -> None:
+    case = Case("g0", "L2", 0, 0, "", ("law0", "g0"), weights={"assessment": 1.0, "logic": 1.0})
+    asked = [(question, "original") for question in case.weights]
+    outcomes = [
+        Outcome(replace(case, row=f"g{number}"), dict.fromkeys(asked, Verdict("yes")))
+        for number in range(8)
+    ]
+    labels = {(o.case.id, q): "yes" for o in outcomes[:4] for q in case.weights}
+    whole = corrected_by_labels(open_suite("counterfactual"), outcomes, labels)
+    partly = {**labels, (outcomes[5].case.id, "logic"): "no"}
+    assert corrected_by_labels(open_suite("counterfactual"), outcomes, partly) == whole
+
+
+def test_images_that_were_never_made_are_excluded_by_reason() -> None:
+    outcomes, truth = draw(100, errors=0.1)
+    outcomes[:10] = [replace(outcome, image="refused") for outcome in outcomes[:10]]
+    labels = {(case, "arrangement"): label for case, label in list(truth.items())[10:60]}
+    corrected = one(corrected_by_labels(CORRECTNESS, outcomes, labels))
+    assert corrected.n == 90 and corrected.excluded == {"refused": 10}
 
 
 def test_a_card_from_elsewhere_takes_the_errors_out() -> None:

@@ -19,8 +19,8 @@ from counterprior.eval.stats.agreement import (
     observed_agreement,
 )
 from counterprior.eval.stats.bootstrap import cluster_bootstrap
-from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, tied_groups
-from counterprior.eval.stats.correction import NOT_CORRECTED, _rectified, ppi, rogan_gladen
+from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, sign_flip, tied_groups
+from counterprior.eval.stats.correction import NOT_CORRECTED, _ratio, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
 from counterprior.eval.stats.intervals import NOTHING, bounds, folded, normal_quantile, wilson
 
@@ -246,7 +246,8 @@ def test_ppi_ignores_a_judge_that_guesses() -> None:
     y = (rng.random(200) < 0.3).astype(float)
     guess = (rng.random(5_200) < 0.5).astype(float)
     found = ppi(guess[200:], guess[:200], y, (0, 1))
-    assert _rectified(guess[200:], guess[:200], y)[0] < 0.2
+    shared = _ratio(guess[200:], guess[:200], y)
+    assert np.ptp(shared.judged) < 0.2  # the weight of the judge
     assert found.value == pytest.approx(y.mean(), abs=0.03)
     assert ppi([], [1.0], [1.0], (0, 1)) == NOT_CORRECTED
 
@@ -341,3 +342,30 @@ def test_planned_numbers_of_items(difference: float, discordance: float, items: 
     assert paired_items(difference, discordance) == items
     with raises("out-of-range", "0.2"):
         paired_items(0.3, 0.2)
+
+
+@pytest.mark.parametrize("clusters", [8, 40])
+def test_flipped_signs_give_the_chance_level_of_clusters(clusters: int) -> None:
+    # Four images of a pair that always agree count as one: the null of as many fair coins.
+    signs = np.repeat(np.where(np.arange(clusters) % 2, 1.0, -1.0), 4)
+    test = sign_flip(signs, np.repeat(np.arange(clusters), 4))
+    coins = np.abs(2 * np.random.default_rng(0).binomial(clusters, 0.5, 100_000) - clusters)
+    assert test.null == pytest.approx(coins.mean() / clusters, rel=0.02)
+    assert test.p_value == 1
+
+
+def test_flipped_signs_of_few_clusters_are_exact() -> None:
+    assert sign_flip([1.0] * 6, range(6)).p_value == pytest.approx(2 / 2**6)
+    assert sign_flip([1.0, 1.0, -1.0, math.nan], [0, 0, 1, 2]).p_value == pytest.approx(1)
+    assert math.isnan(sign_flip([math.nan], [0]).p_value)
+
+
+def test_flipped_signs_reject_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    member = np.repeat(np.arange(30), 8)
+    rejected = 0
+    for _ in range(400):
+        layout = np.where(rng.random(30) < 0.5, 1.0, -1.0)[member]
+        p = sign_flip(np.where(rng.random(240) < 0.1, np.nan, layout), member, draws=400).p_value
+        rejected += p <= 0.05
+    assert 0.02 <= rejected / 400 <= 0.08

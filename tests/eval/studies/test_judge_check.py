@@ -1,5 +1,6 @@
 """`judge-check`: judges on gold images, and pairs that are left out of their scores."""
 
+import hashlib
 import json
 import math
 import re
@@ -81,22 +82,41 @@ def test_judges_are_checked_by_command(
     assert clocks["n"] == 4 and clocks["interval"][0] < 50 < clocks["interval"][1]
 
 
-def test_misled_pairs_are_left_out_of_scores_and_said(release: Path, tmp_path: Path) -> None:
-    check_judges(str(release), tmp_path / "gold", ["python:gold_judges:knowing"])
+def test_misled_pairs_are_excluded_with_the_score_before_and_after(
+    release: Path, tmp_path: Path
+) -> None:
+    dazzled = "python:gold_judges:dazzled"
+    check_judges(str(release), tmp_path / "gold", [dazzled])
     run = RunSettings(suite=PAIRS, data=str(release), out=tmp_path / "run")
-    judges = ["python:gold_judges:knowing", "python:gold_judges:seeing"]
-    evaluate_run(run, gold_judges.draw_nothing, judges)
-    with raises("judge-unchecked", "python:gold_judges:knowing", error=DataError):
+    evaluate_run(run, gold_judges.draw_nothing, [dazzled, "python:gold_judges:seeing"])
+    with raises("judge-unchecked", dazzled, error=DataError):
         score_run(run.out, ScoreSettings(gold=tmp_path / "gold"))
-    chosen = ScoreSettings(gold=tmp_path / "gold", judges=("python:gold_judges:knowing",))
+    chosen = ScoreSettings(gold=tmp_path / "gold", judges=(dazzled,))
     (judged,) = score_run(run.out, chosen)
-    assert judged.whole["accuracy_reverse"].n == 1  # the pair without gold images
-    assert any("3 pairs are left out" in note for note in judged.result.notes)
-    assert judged.result.card.gold["all"]["swapped"] == {"correct": 6}
-    assert judged.result.card.gold["flags_and_heraldry"]["swapped"] == {"correct": 4}
-    assert judged.check is not None and len(judged.check.misled) == 3
+    assert judged.whole["valid_reverse"].n == 3
+    (note,) = [note for note in judged.result.notes if "1 pairs are left out" in note]
+    assert "accuracy_reverse 100.0 with all of them, undefined without" in note
+    assert judged.result.card.gold["all"]["swapped"] == {"correct": 2, "wrong": 4}
+    assert judged.check is not None and len(judged.check.misled) == 1 and not judged.check.failed
     (plain,) = score_run(run.out, ScoreSettings(judges=chosen.judges))
-    assert plain.whole["accuracy_reverse"].n == 4
+    assert plain.whole["valid_reverse"].n == 4
+    assert any("not checked on gold images" in note for note in plain.result.notes)
+
+
+@pytest.mark.parametrize("answer", ["correct", "wrong", "coin"])
+def test_a_judge_that_does_not_look_has_no_scores(
+    answer: str, release: Path, tmp_path: Path
+) -> None:
+    """A judge that always says "wrong" misled nobody about swapped images, and scored 0."""
+
+    def blind(question: Question) -> str:
+        heads = int(hashlib.sha256(question.id.encode()).hexdigest(), 16) % 2
+        return ("correct", "wrong")[heads] if answer == "coin" else answer
+
+    result = evaluate(PAIRS, gold_judges.draw_nothing, blind, data=str(release), out=tmp_path / "o")
+    score = result.scores["accuracy_reverse"]
+    assert math.isnan(score.value) and score.n == 0
+    assert any("fails its check on gold images: informedness" in note for note in result.notes)
 
 
 def test_a_study_checks_its_judges_first(
@@ -118,11 +138,11 @@ def test_a_study_checks_its_judges_first(
     assert asked == [21, 21], "once each, whatever the number of generators"
     done = cli("study", "table", out)
     assert done.returncode == 0, done.stderr
-    told = "3 pairs are left out, since python:gold_judges:knowing calls their swapped gold image"
-    assert told in done.stdout
+    assert "python:gold_judges:knowing fails its check on gold images" in done.stdout
     run = out / "runs" / PAIRS / "two"
     knowing, seeing = score_run(run, ScoreSettings())
-    assert [one.result.cases for one in (knowing, seeing)] == [2, 8]
+    assert [one.result.cases for one in (knowing, seeing)] == [8, 8]
+    assert knowing.whole["accuracy_reverse"].n == 0
     page = write_report([run], tmp_path / "site").parent / f"{PAIRS}-judges.html"
     text = re.sub(r"<[^>]+>", "", page.read_text())
     assert text.count("6 of 6") == 3 and text.count("0 of 6") == 1  # all right and swapped ones
@@ -147,7 +167,7 @@ def test_eval_checks_the_rows_of_its_run_in_a_shared_folder(release: Path, tmp_p
             gold=tmp_path / "gold",
             out=tmp_path / name,
         )
-        assert any("3 pairs are left out" in note for note in found.notes)
+        assert any("fails its check" in note for note in found.notes)
     assert len(asked) == 21 + 8 + 8
     few = evaluate(PAIRS, draw, knowing, data=data, limit=2)
     asked_rows = {
