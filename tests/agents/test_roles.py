@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import create_model
 
-from counterprior.agents.roles import PROMPTS, SCHEMAS, describe_prompts, unfenced
+from counterprior.agents.roles import PROBLEMS, PROMPTS, SCHEMAS, Role, describe_prompts, unfenced
 
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "write_role_files.py"))
 ROLES = TOOL["ROLES"]
@@ -78,3 +79,14 @@ def test_garbage_is_a_message_not_a_crash(text: str) -> None:
 def test_a_fenced_answer_is_read() -> None:
     assert json.loads(unfenced('```json\n{"a": 1}\n```\n')) == {"a": 1}
     assert unfenced("``` not\na fence") == "``` not\na fence"
+
+
+@pytest.mark.parametrize("count", [PROBLEMS, PROBLEMS + 3])
+def test_a_bad_answer_names_the_first_problems_and_counts_the_rest(count: int) -> None:
+    wide = create_model("Wide", **{f"field{n:02}": (int, ...) for n in range(count)})
+    role = Role("constrained/scout", wide, 100)
+    with pytest.raises(ValueError) as caught:
+        role.read("{}")
+    listed = str(caught.value).split("; ")
+    assert [f"field{n:02}" in listed[n] for n in range(PROBLEMS)] == [True] * PROBLEMS
+    assert listed[PROBLEMS:] == (["and 3 more"] if count > PROBLEMS else [])
