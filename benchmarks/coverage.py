@@ -35,7 +35,7 @@ Simulate = Callable[..., tuple[Interval, float]]
 RESAMPLES = 1_000
 NODES = norm.ppf((np.arange(4_000) + 0.5) / 4_000)
 FEW = (2, 3, 5, 8, 12, 15, 19)
-CLUSTERS = (*FEW, 20, 30, 60)
+CLUSTERS = (*FEW, 20, 30, 60, 200)
 LABELS = (10, 20, 30, 50, 100, 400)
 KINDS: tuple[Kind, ...] = ("pearson", "spearman", "kendall")
 
@@ -204,6 +204,44 @@ def clustered_labels(
     return ppi(*parts, (0, 1), clusters=member).interval, rate
 
 
+def abstaining(
+    rng: np.random.Generator, labeled: int, rate: float, abstains: float, invalid: float
+) -> tuple[Interval, float]:
+    """Corrected share: the judge finds a share of the wrong items invalid, and errs on 10 %.
+
+    Of 800 items in pairs, a share is invalid to people, of which the judge sees four in five.
+    """
+    truth = (rng.random(800) < rate).astype(float)
+    judged = erring(rng, truth, 0.1, 0.0)
+    judged[(truth == 0) & (rng.random(800) < abstains)] = np.nan
+    lost = rng.random(800) < invalid
+    truth[lost] = np.nan
+    judged[lost & (rng.random(800) < 0.8)] = np.nan
+    member = rng.permutation(np.arange(800) // 2)
+    parts = judged[labeled:], judged[:labeled], truth[:labeled]
+    return ppi(*parts, (0, 1), clusters=member).interval, rate
+
+
+def recurring(
+    rng: np.random.Generator, entities: int, pairs: int, sd: float, difference: int
+) -> tuple[Interval, float]:
+    """Mean sign of pairs of entities that each have an effect, or the gap of two such systems."""
+    members = np.array([rng.choice(entities, 2, replace=False) for _ in range(pairs)])
+    members = np.repeat(members, 2, axis=0)
+    columns = []
+    for _ in range(1 + difference):
+        effect = sd * rng.normal(size=entities)
+        chance = sigmoid(0.4 + effect[members].sum(axis=1))
+        columns.append(np.where(rng.random(len(members)) < chance, 1.0, -1.0))
+    values = np.stack(columns, axis=1)
+    if difference:
+        gap = covered(values, members, (-1, 1), lambda m: m[..., :1] - m[..., 1:])
+        return gap, 0.0
+    return covered(values, members, (-1, 1)), 2 * float(
+        sigmoid(0.4 + 2**0.5 * sd * NODES).mean()
+    ) - 1
+
+
 def by_card(
     rng: np.random.Generator, card: int, items: int, rate: float, right: float
 ) -> tuple[Interval, float]:
@@ -244,7 +282,7 @@ def tables(quick: bool) -> Iterable[tuple[str, Simulate, Iterable[int], list[Any
     grid = itertools.product
     clusters = (5, 19, 20) if quick else CLUSTERS
     many = (20,) if quick else (4, 20, 68)
-    base = list(grid(many, (0, 0.75, 1.5), (0.5, 0.7, 0.9, 0.95)))
+    base = list(grid(many, (0, 0.75, 1.5), (0.02, 0.5, 0.7, 0.9, 0.95)))
     small = list(grid((20,) if quick else (4, 68), (0, 1.5), (0.5, 0.7, 0.9)))
     errors = ((0, 0), (0.05, 0.05), (0.1, 0.3), (0.3, 0), (0, 0.3), (0.3, 0.3))
     yield "share; by clusters", one_mean, clusters, [(*s, True) for s in base]
@@ -261,6 +299,10 @@ def tables(quick: bool) -> Iterable[tuple[str, Simulate, Iterable[int], list[Any
     yield "PPI++; by labels", labels, LABELS, [(p, *e) for p in shares for e in errors]
     among = list(grid((10, 100, 400), (0, 1.5), (0.5, 0.9), (0.05, 0.3)))
     yield "PPI++, clustered; by clusters", clustered_labels, clusters, among
+    hard = list(grid((0.2, 0.6, 0.9), (0.0, 0.3), (0.0, 0.2)))
+    yield "PPI++, a judge that abstains; by labels", abstaining, LABELS[2:5], hard
+    crossed = list(grid((60,) if quick else (60, 400), (0.0, 0.5, 1.0), (0, 1)))
+    yield "recurring entities; by entities", recurring, (20, 60, 138), crossed
     yield (
         "Rogan-Gladen; by labels of each kind",
         by_card,
