@@ -192,7 +192,8 @@ def _eliminate(
 ) -> _End:
     """Successive elimination on paired differences.
 
-    The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1).
+    The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1). An
+    image without a score counts as 0 for the generator that is ahead and as 1 for the other one.
     """
     generators, rng = table.generators, random.Random(settings.seed)
     order = rng.sample(items, len(items))
@@ -206,8 +207,13 @@ def _eliminate(
         progress("items", number, len(order))
         for index in alive:
             scores[number, index] = table.get(generators[index], item)
-        row = scores[number]
-        wealth.add(row[:, None] - row[None, :])
+        # What an image without a score might have been counts against the generator that is ahead.
+        row, lost = (
+            scores[number],
+            np.isin(range(len(generators)), alive) & np.isnan(scores[number]),
+        )
+        least, most = np.where(lost, 0.0, row), np.where(lost, 1.0, row)
+        wealth.add(least[:, None] - most[None, :])
         evidence = wealth.evidence
         for loser in list(alive):
             winner = max((i for i in alive if i != loser), key=lambda i: evidence[i, loser])

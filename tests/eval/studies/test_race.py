@@ -146,6 +146,22 @@ def test_missing_scores_are_counted_and_compared_where_both_are_there() -> None:
     assert nothing.means == {"a": None, "b": None} and nothing.differences[0].interval is None
 
 
+def test_a_generator_whose_wrong_images_have_no_score_is_not_crowned() -> None:
+    """Right in half of its images, and almost nothing else has a score: a mean of 0.95."""
+    rng = np.random.default_rng(1)
+    honest = (rng.random(2_000) < 0.75).astype(float)
+    abstaining = np.where(rng.random(2_000) < 0.5, 1.0, np.nan)
+    table = {"honest": honest, "abstaining": abstaining}
+
+    def score(name: str, item: str) -> float | None:
+        value = float(table[name][int(item[1:])])
+        return None if math.isnan(value) else value
+
+    result = race(list(table), ITEMS[:2_000], score)
+    assert result.means["abstaining"] == 1 and result.missing["abstaining"] > 800
+    assert not result.dropped and set(result.leaders) == set(table)
+
+
 @pytest.mark.parametrize("policy", ["eliminate", "ucb"])
 def test_bad_races_are_refused(policy: Any) -> None:
     settings = RaceSettings(policy)
