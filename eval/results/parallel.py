@@ -29,8 +29,7 @@ def score_results(
     workers = min(available_cpus(), len(large))
     ahead = _in_workers(score, large, workers, progress) if workers > 1 else {}
     results = [result for root in roots for result in ahead.get(root) or score(root)]
-    if not settings.across_judges:
-        check_comparable(results)
+    check_comparable(results, settings.across_judges)
     return results
 
 

@@ -161,12 +161,11 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
 def score_runs(roots: Sequence[Path], settings: ScoreSettings) -> list[JudgedRun]:
     """The results of several runs, which must have been judged alike to stand in one table.
 
-    Raises RunError where their judges, prompts or rows differ, unless `across_judges`.
+    Raises RunError if their rows differ, or, unless `across_judges`, their judges or prompts.
     """
     several = len(roots) > 1
     judged_runs = [judged for root in roots for judged in score_run(root, settings, several)]
-    if not settings.across_judges:
-        check_comparable([judged.result for judged in judged_runs])
+    check_comparable([judged.result for judged in judged_runs], settings.across_judges)
     return judged_runs
 
 
@@ -208,8 +207,8 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
     return single_labels(labels_of_images(checked, images, several))
 
 
-def check_comparable(results: Sequence[Result]) -> None:
-    """Raises RunError where two runs of one suite have other rows, or not the same judges."""
+def check_comparable(results: Sequence[Result], across_judges: bool = False) -> None:
+    """Raises RunError if two runs of a suite have other rows or, unless `across_judges`, judges."""
     first: dict[str, tuple[Result, list[str]]] = {}
     for folder in dict.fromkeys(result.folder for result in results):
         of_run = [result for result in results if result.folder == folder]
@@ -220,7 +219,7 @@ def check_comparable(results: Sequence[Result]) -> None:
             raise RunError(
                 f"{folder} and {reference.folder} are of different rows", code="different-rows"
             )
-        if judges != expected:
+        if judges != expected and not across_judges:
             theirs = [r.judge for r in results if r.folder == reference.folder]
             raise RunError(
                 f"{folder} was judged by {' and '.join(r.judge for r in of_run)} and "

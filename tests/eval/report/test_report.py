@@ -696,6 +696,8 @@ def test_runs_under_other_judges_or_rows_are_refused(runs: dict[str, Path], tmp_
     foreign = make_run(tmp_path / "foreign", "t2i_homogenization", 6, judges, rows_sha256="e" * 64)
     with raises("different-rows", "foreign", "one", error=RunError):
         report_of([one, foreign], tmp_path / "site")
+    with raises("different-rows", "foreign", "other", error=RunError):
+        report_of([other, foreign], tmp_path / "site", across_judges=True)
     with raises("duplicate-id", one, error=RunError):
         report_of([one, one], tmp_path / "site")
 
