@@ -118,6 +118,23 @@ def test_a_judge_that_fails_in_one_shard_alone_has_errors_there(
     assert status.state == "done" and status.verdicts == {"answered": 4}
 
 
+def test_a_cell_of_mostly_errors_failed_until_they_are_answered(
+    text_release: Path, tmp_path: Path
+) -> None:
+    """A cell whose judge answered once, and then was down, was done."""
+    plain = study_of(text_release, scorers={})
+
+    def blind_after_one() -> None:
+        if sum(count for key, count in doubles.DID.items() if key.startswith("ann ")):
+            doubles.BLIND.add("ann")
+
+    doubles.BEFORE.append(blind_after_one)
+    down = run_study(plain, tmp_path)
+    assert [f.cause.partition(":")[0] for f in down.failures] == ["3 of 4 answers are errors"]
+    doubles.reset()
+    assert not run_study(plain, tmp_path).failures
+
+
 def test_who_may_work_on_a_study_at_the_same_time(text_release: Path, tmp_path: Path) -> None:
     plain, held = study_of(text_release), RunLock(tmp_path, (1, 2), kind="study")
     for scale, facts in [
