@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from caption_judges import names_first
 from PIL import Image
 from refusals import raises
 
@@ -59,12 +60,6 @@ def images(folder: Path, count: int = 1, size: tuple[int, int] = (48, 32)) -> Pa
         )
     write_images(folder / "images.jsonl", rows)
     return folder / "images.jsonl"
-
-
-def names_first(question: Any) -> str:
-    if question.task != "mention":
-        return "no"
-    return "left_first" if question.text.startswith("red") else "right_first"
 
 
 JUDGE = as_judge(names_first, identity="1")
