@@ -251,8 +251,8 @@ def _score(
         judged = believed
         notes += [left_out] if left_out else []
         card = replace(card, gold={ALL: check.confusion, **check.parts})
-    elif checking is not None:
-        notes.append("the judge was not checked on gold images: nobody knows whether it looks")
+    elif checking is not None and log.identity["kind"] != "human":
+        notes.insert(0, "the judge was not checked on gold images")
     scores = [
         *suite.score(judged),
         *clip_scores(suite, judged),
