@@ -49,7 +49,7 @@ MODULES = {
     ),
     "release": (
         "Rows and releases",
-        ["schema", "release", "labels", "specs", "errors", "builders", "cards"],
+        ["schema", "release", "human_labels", "parsing", "specs", "errors", "builders", "cards"],
     ),
     "content": (
         "Agents, corpora and drawings",
