@@ -101,7 +101,8 @@ def sign_flip(
         rng = np.random.default_rng(seed)
         # einsum and not @: BLAS threads would take the cores of runs scored at the same time.
         flips = rng.integers(0, 2, size=(draws, len(sums)), dtype=np.int8)
-        totals = np.append(np.abs(np.einsum("dg,g->d", 2.0 * flips - 1, sums)), observed)
+        flipped = 2 * np.einsum("dg,g->d", flips, sums) - sums.sum()
+        totals = np.append(np.abs(flipped), observed)
     beyond = float(np.mean(totals >= observed - 1e-9 * max(1.0, observed)))
     return SignFlip(beyond, float(totals.mean()) / int(present.sum()))
 
