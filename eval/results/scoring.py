@@ -244,23 +244,21 @@ def _score(
     notes, cases = _notes(run, log, judged), len(judged)
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
+    believed, left_out = judged, ""
     if check is not None and checking is not None:
         believed, left_out = exclude_misjudged(judged, check, type(checking))
-        if left_out and believed:
-            left_out += f" ({_with_and_without(suite, judged, believed)})"
-        judged = believed
-        notes += [left_out] if left_out else []
         card = replace(card, gold={ALL: check.confusion, **check.parts})
     elif checking is not None and log.identity["kind"] != "human":
         notes.insert(0, "the judge was not checked on gold images")
-    scores = [
-        *suite.score(judged),
-        *clip_scores(suite, judged),
-        *corrected_by_labels(suite, judged, labels),
-    ]
+    scores = suite.score(believed)
+    if 0 < len(believed) < len(judged):
+        with_all, without = (_headline(suite, s) for s in (suite.score(judged), scores))
+        left_out += f" ({suite.headline.score} {with_all} with all of them, {without} without)"
+    notes += [left_out] if left_out else []
+    scores += [*clip_scores(suite, believed), *corrected_by_labels(suite, believed, labels)]
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
-        scores += corrected_by_card(suite, judged, agreement)
+        scores += corrected_by_card(suite, believed, agreement)
     result = Result(
         run=run.header,
         folder=str(run.root),
@@ -271,19 +269,13 @@ def _score(
         alpha=alpha,
         notes=tuple(notes),
     )
-    return JudgedRun(result, judged, log, check=check)
+    return JudgedRun(result, believed, log, check=check)
 
 
-def _with_and_without(
-    suite: Suite[Any], judged: Sequence[Outcome], believed: Sequence[Outcome]
-) -> str:
-    """The headline before and after exclusion."""
-    shown = []
-    for outcomes in (judged, believed):
-        scores = {score.name: score for score in suite.score(outcomes) if score.group == ALL}
-        score = scores[suite.headline.score]
-        shown.append(value_text(score.value, score.unit))
-    return f"{suite.headline.score} {shown[0]} with all of them, {shown[1]} without"
+def _headline(suite: Suite[Any], scores: Sequence[Score]) -> str:
+    """Value of the headline of the whole config, as text."""
+    (score,) = (s for s in scores if (s.name, s.group) == (suite.headline.score, ALL))
+    return value_text(score.value, score.unit)
 
 
 def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
