@@ -149,19 +149,7 @@ class Captioning:
             for line in self.ranking.standings
             if line.rank
         ]
-        pairs = [
-            {
-                "first": pair.first,
-                "second": pair.second,
-                "difference": pair.value,
-                "interval": pair.interval,
-                "p_value": pair.p_value,
-                "adjusted": pair.adjusted,
-                "n": pair.n,
-                "images": pair.clusters,
-            }
-            for pair in self.ranking.comparisons
-        ]
+        pairs = [{**pair.to_json(), "images": pair.clusters} for pair in self.ranking.comparisons]
         plain: dict[str, Any] = without_nan(
             {
                 "source": dict(self.source),

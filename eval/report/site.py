@@ -113,18 +113,7 @@ def _manifest(
                     {"name": s.name, "value": s.score.value, "groups": s.groups.split()}
                     for s in board.standings
                 ],
-                "comparisons": [
-                    {
-                        "first": pair.first,
-                        "second": pair.second,
-                        "difference": pair.value,
-                        "interval": pair.interval,
-                        "p_value": pair.p_value,
-                        "adjusted": pair.adjusted,
-                        "n": pair.n,
-                    }
-                    for pair in board.comparisons
-                ],
+                "comparisons": [pair.to_json() for pair in board.comparisons],
             }
             for board in boards
         ],

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,18 @@ class Comparison(Estimate):
     """Subtracted from the first."""
     adjusted: float = math.nan
     """The p-value after Holm, over all comparisons that were made together."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Names, difference and p-values, as pages and files of results have them."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "difference": self.value,
+            "interval": self.interval,
+            "p_value": self.p_value,
+            "adjusted": self.adjusted,
+            "n": self.n,
+        }
 
 
 Compared = TypeVar("Compared", bound=Comparison)
