@@ -93,8 +93,9 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
         sets = without_nan(distances)
         print_json({**report.to_json(), "distances": sets})
         return
+    from ..eval.results.marks import marked_value
     from ..eval.results.tables import exclusions_text
-    from ..eval.stats.estimate import interval_text, value_text
+    from ..eval.stats.estimate import interval_text
 
     output = console(width=140)
     numbers = ("value", "95 %", "n")
@@ -105,7 +106,7 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
             table.add_row(
                 run,
                 score.name,
-                value_text(score.value, score.unit),
+                marked_value(score),
                 interval_text(score.interval, score.unit),
                 f"{score.n:,}",
                 exclusions_text(score),
@@ -113,6 +114,8 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
     output.print(table)
     if report.changes:
         output.print(_changes(report))
+    for legend in report.legends:
+        output.print(legend, style="dim", highlight=False)
     if distances:
         output.print(_distances(distances))
         for warning in dict.fromkeys(

@@ -97,6 +97,14 @@ def print_judge_checks(checked: CheckedJudges) -> None:
         for name, labels in check.confusion.items():
             counts = ", ".join(f"{n:,} {label}" for label, n in labels.items())
             output.print(f"{name}: {counts}", style="dim", highlight=False)
+        if check.informedness is not None:
+            informed, low, high = check.informedness
+            verdict = "fails: none of its verdicts is scored" if check.failed else "passes"
+            output.print(
+                f"informedness {informed:.3f} ({low:.3f} to {high:.3f}), where 1 is a judge that "
+                f"sees and 0 one that guesses: {check.judge} {verdict}",
+                highlight=False,
+            )
         verb = f"{len(check.excluded):,} of {check.items:,} {gold.items} are excluded"
         output.print(f"{verb} for this judge, since it {gold.misled_how}", highlight=False)
         for entry in check.excluded:

@@ -27,6 +27,7 @@ from .engine.steps import JudgeSettings, evaluate_run
 from .generators import as_generator
 from .judges import as_judge
 from .results.judge_card import JudgeCard
+from .results.marks import MARKS
 from .results.scoring import JudgedRun, ScoreSettings, score_run
 from .results.tables import score_rows, score_table
 from .studies.judge_check import FOLDER, CheckFirst
@@ -206,8 +207,14 @@ class Evaluated:
     def _repr_html_(self) -> str:
         columns = ["score", "value", "low", "high", "n", "excluded", "judge"]
         scores = self.to_pandas()
+        results = [judged.result for judged in self._judged]
+        marks = [name for result in results for name in result.marks]
+        if marks:
+            columns.insert(2, "marks")
         table: str = scores[scores.group == ALL][columns].to_html(index=False, na_rep="undefined")
-        return table
+        return table + "".join(
+            f"<p>{name}: {MARKS[name].legend}</p>" for name in dict.fromkeys(marks)
+        )
 
 
 def evaluate(

@@ -414,6 +414,8 @@ class Score(Estimate):
     """Value expected without any effect, if that isn't 0."""
     bounds: Interval = NOTHING
     """Values if everything excluded were for, or against; only if more than a tenth is excluded."""
+    marks: tuple[str, ...] = ()
+    """Reservations about the whole run under its judge, names of `results.marks.MARKS`."""
 
     @classmethod
     def of(cls, estimate: Estimate, **facts: Any) -> Self:
@@ -433,6 +435,7 @@ class Score(Estimate):
         }
         for name in ("interval", "wide", "bounds"):
             values[name] = Interval(*(math.nan if end is None else end for end in record[name]))
+        values["marks"] = tuple(record.get("marks", ()))
         return cls(**values)
 
 
@@ -449,6 +452,7 @@ _WRITTEN = (
     "bounds",
     "p_value",
     "warning",
+    "marks",
 )
 """Fields of a score in scores.json and other files, in their order."""
 

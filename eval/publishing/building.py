@@ -495,6 +495,7 @@ def _headline(suite: str, judged: JudgedRun) -> PublishedHeadline:
         unit=score.unit,
         n=score.n,
         excluded=dict(score.excluded),
+        marks=list(score.marks),
     )
 
 

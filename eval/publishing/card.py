@@ -14,6 +14,7 @@ import yaml
 from ...release import CHECKSUMS, Problem, sha256_file
 from ...schema import CANARY, SPLIT, card_features
 from ...storage import write_json, write_whole
+from ..results.marks import MARKS, legends, signs
 from .publication import (
     CONFIGS,
     PUBLICATION,
@@ -115,9 +116,20 @@ def _results(publication: Publication) -> str:
         better = next(
             j.headline for run in publication.runs if run.suite == suite for j in run.judges
         )
-        tables.append(
-            f"### {suite}\n\n`{better.score}`, {better.better} is better.\n\n{table(header, rows)}"
-        )
+        marks = [
+            name
+            for run in publication.runs
+            if run.suite == suite
+            for judge in run.judges
+            for name in judge.headline.marks
+        ]
+        texts = [
+            f"### {suite}",
+            f"`{better.score}`, {better.better} is better.",
+            table(header, rows),
+            *legends(name for name in marks if name in MARKS),
+        ]
+        tables.append("\n\n".join(texts))
     return "\n\n".join(tables)
 
 
@@ -262,6 +274,7 @@ def headline_cells(h: PublishedHeadline) -> list[str]:
     ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
     left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
     value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"
+    value += signs(name for name in h.marks if name in MARKS)
     return [f"`{h.score}`", value, ends, f"{h.n:,}", left_out or "nothing"]
 
 

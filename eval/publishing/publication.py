@@ -131,6 +131,8 @@ class PublishedHeadline(Struct):
     """Items that count."""
     excluded: dict[str, int]
     """Items that don't, by label."""
+    marks: list[str] = Field(default_factory=list)
+    """Reservations about the judge, names of `results.marks.MARKS`."""
 
 
 class PublishedJudge(Struct):

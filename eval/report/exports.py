@@ -21,9 +21,10 @@ from ...errors import UsageError
 from ..core import ORIGINAL, Score, Verdict, describe, without_nan
 from ..publishing.scrubbing import Scrubber
 from ..results.contents import RunContents
+from ..results.marks import MARKS, marked_value
 from ..results.names import slugify
 from ..results.scoring import JudgedRun
-from ..stats.estimate import interval_text, value_text
+from ..stats.estimate import interval_text
 from ..store.verdicts import Answered
 from .gallery import answers_by_case
 
@@ -265,6 +266,7 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     yield f"n = {score.n}"
     if score.warning:
         yield score.warning
+    yield from (MARKS[name].legend for name in score.marks)
     left_out = ", ".join(f"{label} {count}" for label, count in sorted(score.excluded.items()))
     yield f"left out: {left_out or 'nothing'}"
     limit = f", --limit {header.limit}" if header.limit else ""
@@ -315,8 +317,9 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
         "metadata": {
             "unit": score.unit,
             "excluded": dict(score.excluded),
-            "shown": value_text(score.value, score.unit),
+            "shown": marked_value(score),
             "warning": score.warning,
+            "marks": {name: MARKS[name].legend for name in score.marks},
         },
     }
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from ..results.marks import MARKS
 from ..stats.estimate import UNDEFINED, value_text
 from ..stats.intervals import Interval
 
@@ -26,6 +28,18 @@ def interval(ends: Interval, unit: str = "1") -> Markup:
     if math.isnan(ends[0]):
         return Markup("<span class=undefined>&ndash;</span>")
     return Markup("{} to {}").format(number(ends[0], unit), number(ends[1], unit))
+
+
+def marks(names: Sequence[str]) -> Markup:
+    """The signs of marks, each with its meaning where a pointer rests on it.
+
+    >>> str(marks(["unchecked"]))
+    '<sup title="the judge was not checked on gold images">†</sup>'
+    """
+    texts = (
+        Markup('<sup title="{}">{}</sup>').format(MARKS[n].legend, MARKS[n].sign) for n in names
+    )
+    return Markup("").join(texts)
 
 
 def count(value: int) -> Markup:

@@ -25,6 +25,7 @@ from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
 from ..results.judge_check import gold_counts
 from ..results.leaderboard import Leaderboard
+from ..results.marks import legends, marks_of
 from ..results.names import brief, short_judges
 from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
@@ -55,7 +56,10 @@ def render_pages(
     site = {"title": title, "suites": list(suites), "runs": runs, "short": short}
     views: list[dict[str, Any]] = [{"board": board, "ranked": rank_all(board)} for board in boards]
     lines = overview(runs, boards)
-    pages = {"index.html": render("index.html", site=site, views=views, lines=lines)}
+    standings = [standing for board in boards for standing in board.standings]
+    marks = marks_of(standing.score for standing in standings)
+    index = render("index.html", site=site, views=views, lines=lines, marks=marks)
+    pages = {"index.html": index}
     for suite, members in suites.items():
         curves = risk_curves(members)
         judges = _by_judge(members)
@@ -71,6 +75,7 @@ def render_pages(
             forests=_forests(judges, headline.broken_down),
             quality=_quality(members),
             meanings=_meanings(members),
+            marks=marks_of(s for run in members for j in run.judged for s in j.result.scores),
         )
         pages[f"{suite}-judges.html"] = render(
             "judges.html",
@@ -101,6 +106,9 @@ def _environment() -> Environment:
     environment.filters.update(
         number=numbers.number,
         interval=numbers.interval,
+        marks=numbers.marks,
+        legends=legends,
+        marks_of=marks_of,
         count=numbers.count,
         p_value=numbers.p_value,
         describe=describe,

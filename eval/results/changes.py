@@ -19,6 +19,7 @@ from ..suites import open_suite
 from ..suites.scoring import factor_of
 from .contents import RunContents
 from .leaderboard import paired
+from .marks import legends, marks_of, signs
 from .names import short_names
 from .quality import ImageQuality, read_quality
 from .scoring import JudgedRun, ScoreSettings, score_runs
@@ -42,6 +43,8 @@ class QualityChange(Comparison):
     """The base run's, over everything that it has."""
     after: float
     """The run's, over everything that it has."""
+    marks: tuple[str, ...] = ()
+    """Marks of either of them."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -60,6 +63,7 @@ class QualityChange(Comparison):
                 "p_value": self.p_value,
                 "adjusted": self.adjusted,
                 "n": self.n,
+                "marks": self.marks,
             }
         )
         return plain
@@ -87,6 +91,12 @@ class QualityReport:
         """Title of the table of changes."""
         return f"{self.suite}: against {self.base}, on the cases that both have"
 
+    @property
+    def legends(self) -> list[str]:
+        """What the signs behind its numbers mean."""
+        scores = [score for of_run in self.runs.values() for score in of_run]
+        return legends(marks_of(scores))
+
     def rows(self) -> list[tuple[str, ...]]:
         """The changes as text, a tuple of `COLUMNS` each."""
         return [
@@ -96,7 +106,10 @@ class QualityReport:
                 if change.kind == "bias"
                 else "quality",
                 change.scorer,
-                *(value_text(v, change.unit) for v in (change.before, change.after, change.value)),
+                *(
+                    value_text(v, change.unit) + signs(change.marks)
+                    for v in (change.before, change.after, change.value)
+                ),
                 interval_text(change.interval, change.unit),
                 *(value_text(p, "1", "-") for p in (change.p_value, change.adjusted)),
                 f"{change.n:,}",
@@ -160,6 +173,7 @@ def compare_bias(
                 unit=before.unit,
                 before=before.value,
                 after=after.value,
+                marks=marks_of([before, after]),
             )
         )
     return adjust(changes)

@@ -17,7 +17,9 @@ from ...storage import write_whole
 from ..core import FAILURES, INVALID, Outcome
 from ..stats.clusters import cluster_interval
 from ..suites.gold import TRUE_LABELS, GoldSuite
+from ..suites.scoring import MANY
 from .judge_card import GoldLabels
+from .marks import CHECK_FAILED, PARTLY_CHECKED
 
 CHECK = "judge_check.json"
 """File of checked judges: in the folder of their run on gold images, and in runs that they judged
@@ -205,6 +207,14 @@ def check_for(root: Path, comparable: Mapping[str, str]) -> JudgeCheck:
         f"(checked: {', '.join(checked.judge for checked in checks) or 'none'})",
         code="judge-unchecked",
     )
+
+
+def check_marks(outcomes: Sequence[Outcome], check: JudgeCheck) -> tuple[str, ...]:
+    """Marks of the scores of outcomes under a checked judge."""
+    if check.failed:
+        return (CHECK_FAILED,)
+    rows = {outcome.case.row for outcome in outcomes}
+    return (PARTLY_CHECKED,) if len(rows - check.checked.keys()) > MANY * len(rows) else ()
 
 
 def exclude_misjudged(

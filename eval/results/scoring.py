@@ -26,7 +26,8 @@ from ..suites.base import Suite
 from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
-from .judge_check import JudgeCheck, check_for, exclude_misjudged, find_check
+from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
+from .marks import UNCHECKED, marks_of
 
 SCORES = "scores.json"
 
@@ -71,6 +72,11 @@ class Result:
     only where two or more answered it."""
     notes: tuple[str, ...] = ()
     """Caveats for the reader of the scores."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Marks of its scores, each once."""
+        return marks_of(self.scores)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -245,11 +251,14 @@ def _score(
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
     believed, left_out = judged, ""
+    marks: tuple[str, ...] = ()
     if check is not None and checking is not None:
         believed, left_out = exclude_misjudged(judged, check, type(checking))
+        marks = check_marks(judged, check)
         card = replace(card, gold={ALL: check.confusion, **check.parts})
     elif checking is not None and log.identity["kind"] != "human":
         notes.insert(0, "the judge was not checked on gold images")
+        marks = (UNCHECKED,)
     scores = suite.score(believed)
     if 0 < len(believed) < len(judged):
         with_all, without = (_headline(suite, s) for s in (suite.score(judged), scores))
@@ -264,7 +273,7 @@ def _score(
         folder=str(run.root),
         judge=log.name,
         card=card,
-        scores=scores,
+        scores=[replace(score, marks=marks) for score in scores],
         cases=cases,
         alpha=alpha,
         notes=tuple(notes),

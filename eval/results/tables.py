@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import ALL, Score, describe
 from ..stats.estimate import interval_text, value_text
+from .marks import legends, marked_value
 from .scoring import Result
 
 FIRST = "pair_type="
@@ -28,7 +29,7 @@ def cells(score: Score) -> tuple[str, ...]:
     return (
         score.name,
         score.group,
-        value_text(score.value, score.unit),
+        marked_value(score),
         interval_text(score.interval, score.unit),
         value_text(score.null, score.unit, ""),
         f"{score.n:,}",
@@ -81,13 +82,14 @@ def _lines(result: Result) -> Iterator[str]:
 
 
 def remarks(result: Result) -> Iterator[str]:
-    """Warnings about intervals, each once with its scores, and notes on the run."""
+    """Warnings about intervals, each once with its scores, notes on the run, and its marks."""
     warned: dict[str, list[str]] = {}
     for score in result.scores:
         if score.warning and score.group == ALL:
             warned.setdefault(score.warning, []).append(score.name)
     yield from (f"{', '.join(score_names)}: {warning}" for warning, score_names in warned.items())
     yield from (f"note: {note}" for note in result.notes)
+    yield from legends(result.marks)
 
 
 def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -108,6 +110,7 @@ def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
             "excluded": exclusions_text(score),
             "p_value": score.p_value,
             "warning": score.warning,
+            "marks": " ".join(score.marks),
         }
         for result in results
         for score in result.scores

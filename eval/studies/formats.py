@@ -108,6 +108,7 @@ def _markdown(table: StudyTable) -> str:
         lines += ["", f"**{_plain(report.title)}**", "", row(COLUMNS_OF_CHANGES)]
         lines.append(row(["---:" if name in NUMBERS else "---" for name in COLUMNS_OF_CHANGES]))
         lines += [row([_plain(text) for text in cells]) for cells in report.rows()]
+        lines += [f"\n{_plain(legend)}" for legend in report.legends]
     return "\n".join(lines) + "\n"
 
 
@@ -160,7 +161,9 @@ def _latex(table: StudyTable) -> str:
         lines += [f"\\begin{{tabular}}{{{form}}}", "\\toprule"]
         lines += [" & ".join(map(_tex, COLUMNS_OF_CHANGES)) + " \\\\", "\\midrule"]
         lines += [" & ".join(map(_tex, cells)) + " \\\\" for cells in report.rows()]
-        lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+        lines += ["\\bottomrule", "\\end{tabular}"]
+        lines += [f"\\par {_tex(legend)}" for legend in report.legends]
+        lines.append("\\end{table}")
     return "\n".join(lines) + "\n"
 
 
@@ -230,6 +233,7 @@ def _html(table: StudyTable) -> str:
     for report in table.changes:
         blocks.append(Markup("<h2>{}</h2>").format(report.title))
         blocks.append(html_table(COLUMNS_OF_CHANGES, report.rows()))
+        blocks += [Markup("<p>{}</p>").format(legend) for legend in report.legends]
     return single_page(title, blocks)
 
 

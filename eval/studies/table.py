@@ -18,6 +18,7 @@ from ..engine.image_scores import scoring_identity
 from ..engine.run import Run, RunHeader
 from ..results.changes import QualityReport, quality_report_of
 from ..results.leaderboard import leaderboard
+from ..results.marks import MARKS
 from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
 from ..results.tables import exclusions_text
@@ -444,6 +445,8 @@ class _Table:
         if failed and not any(s.verdicts.get("answered") for s in statuses):
             score = None
         for entry in entries:
+            if not column.scorer:
+                marks += [self._note(MARKS[name].legend) for name in entry.judged.result.marks]
             if (odd := self._settings(entry)) and len(self._kinds(keys[0][0])) > 1:
                 marks.append(self._note(odd))
         if score is not None:

@@ -16,6 +16,12 @@
   };
 
   const numbers = (cell) => [...cell.querySelectorAll("data")].map((data) => data.value);
+  const marksOf = (element) => [...new Set([...element.querySelectorAll("sup[title]")].map((mark) =>
+    `${mark.textContent} ${mark.title}`))];
+  // Rows with their marks in a last column, if there are any.
+  const withMarks = (head, rows, elements) => elements.some((element) => marksOf(element).length)
+    ? [[...head, "marks"], ...rows.map((row, n) => [...row, marksOf(elements[n]).join("; ")])]
+    : [head, ...rows];
   const rowsOf = (table) => [...table.tBodies[0].rows].filter((row) => !row.hidden);
   const columnsOf = (table) =>
     [...table.tHead.rows[0].cells].filter((head) => !head.hidden && !("plot" in head.dataset));
@@ -41,15 +47,16 @@
   const exact = (table) => {
     if ("long" in table.dataset) {
       const head = ["generator", "suite", "judge", "score", "value", "low", "high", "n", "rank"];
-      const rows = rowsOf(table).flatMap((row) =>
-        [...row.querySelectorAll("td:not([hidden]) .cell-score")].map((one) => {
-          const field = (name) => numbers(one.querySelector(`[data-field="${name}"]`));
-          const [low = "", high = ""] = field("interval");
-          const { suite, judge, score, rank } = one.dataset;
-          return [row.dataset.generator, suite, judge, score, field("value")[0] ?? "", low, high,
-            field("n")[0], rank];
-        }));
-      return [head, ...rows];
+      const scores = rowsOf(table).flatMap((row) =>
+        [...row.querySelectorAll("td:not([hidden]) .cell-score")]);
+      const rows = scores.map((one) => {
+        const field = (name) => numbers(one.querySelector(`[data-field="${name}"]`));
+        const [low = "", high = ""] = field("interval");
+        const { suite, judge, score, rank } = one.dataset;
+        return [one.closest("tr").dataset.generator, suite, judge, score, field("value")[0] ?? "",
+          low, high, field("n")[0], rank];
+      });
+      return withMarks(head, rows, scores.map((one) => one.querySelector(".value")));
     }
     const columns = columnsOf(table);
     const split = (head) => "ends" in head.dataset;
@@ -61,7 +68,7 @@
       if (split(head)) return values.length ? values : ["", ""];
       return cell.classList.contains("n") && values.length === 1 ? values : [plain(cell)];
     }));
-    return [first, ...rows];
+    return withMarks(first, rows, rowsOf(table));
   };
 
   const asCsv = (table) => exact(table).map((row) => row.map((text) =>
@@ -72,7 +79,8 @@
       row.map((text) => text.replace(/[\\|<>*_`\[\]]/g, "\\$&")));
     const line = (row) => `| ${row.join(" | ")} |`;
     const sides = columnsOf(table).map((th) => th.classList.contains("n") ? "---:" : "---");
-    return [line(head), line(sides), ...rows.map(line)].join("\n") + "\n";
+    return [line(head), line(sides), ...rows.map(line),
+      ...marksOf(table).map((mark) => `\n${mark}`)].join("\n") + "\n";
   };
 
   const TEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
@@ -83,7 +91,8 @@
     const line = (row) => `${row.join(" & ")} \\\\`;
     const sides = columnsOf(table).map((th) => th.classList.contains("n") ? "r" : "l").join("");
     return ["% needs \\usepackage{booktabs}", `\\begin{tabular}{${sides}}`, "\\toprule", line(head),
-      "\\midrule", ...rows.map(line), "\\bottomrule", "\\end{tabular}"].join("\n") + "\n";
+      "\\midrule", ...rows.map(line), "\\bottomrule", "\\end{tabular}",
+      ...marksOf(table).map((mark) => `\\par ${mark.replaceAll("%", "\\%")}`)].join("\n") + "\n";
   };
 
   const download = (name, text, type) => {

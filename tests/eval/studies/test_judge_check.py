@@ -150,6 +150,62 @@ def test_a_study_checks_its_judges_first(
     assert recompute(tmp_path / "published").problems == []
 
 
+UNCHECKED = "the judge was not checked on gold images"
+
+
+def test_a_judge_without_a_check_is_marked_wherever_a_number_stands(
+    release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    study = {
+        "data": str(release),
+        "suites": {PAIRS: {}},
+        "judges": {"knowing": "python:gold_judges:knowing"},
+        "generators": {name: "python:gold_judges:painter" for name in ("one", "two")},
+        "unchecked": True,
+    }
+    file, out = tmp_path / "s.yaml", tmp_path / "out"
+    file.write_text(json.dumps(study))
+    run_study(file, out)
+    runs = [out / "runs" / PAIRS / name for name in ("one", "two")]
+    scored, listed = cli("score", *runs), cli("score", *runs, "--json")
+    assert len(re.findall(r"accuracy_reverse .* \d+\.\d†", scored.stdout)) == 2, scored.stdout
+    assert scored.stdout.count(f"† {UNCHECKED}") == 2
+    assert {tuple(s["marks"]) for r in json.loads(listed.stdout) for s in r["scores"]} == {
+        ("unchecked",)
+    }
+    quality = cli("quality", *runs).stdout
+    assert f"† {UNCHECKED}" in quality and re.search(r"accuracy_reverse.*\d†", quality)
+    table = cli("study", "table", out).stdout
+    assert re.search(r"\| one \|.*¹", table) and f"1. {UNCHECKED}" in table
+    for form, text in (("tex", r"\textsuperscript{1}"), ("html", "¹"), ("csv", ""), ("json", "")):
+        printed = cli("study", "table", out, "--format", form).stdout
+        assert text in printed and UNCHECKED in printed, form
+    site = write_report(runs, tmp_path / "site").parent
+    for page in (site / "index.html", site / f"{PAIRS}.html"):
+        assert f'<sup title="{UNCHECKED}">†</sup>' in page.read_text()
+        assert f"† {UNCHECKED}" in page.read_text()
+    build_publication(runs, tmp_path / "published", PublishSettings("cc0-1.0"))
+    card = (tmp_path / "published" / "README.md").read_text()
+    assert " %†" in card and f"† {UNCHECKED}" in card
+    assert recompute(tmp_path / "published").problems == []
+    inspect = cli("report", *runs, "--out", tmp_path / "exported", "--export", "inspect")
+    assert inspect.returncode == 0, inspect.stderr
+    logs = list((tmp_path / "exported").rglob("*_*.json"))
+    assert logs and all(UNCHECKED in log.read_text() for log in logs)
+
+
+def test_results_in_python_carry_the_mark_of_a_judge_without_a_check(release: Path) -> None:
+    draw, seeing = gold_judges.draw_nothing, gold_judges.seeing()
+    free = evaluate(PAIRS, draw, seeing, data=str(release), unchecked=True)
+    assert set(free.to_pandas().marks) == {"unchecked"}
+    assert f"unchecked: {UNCHECKED}" in free._repr_html_() and f"† {UNCHECKED}" in repr(free)
+    checked = evaluate(PAIRS, draw, seeing, data=str(release))
+    # One of the four pairs has no gold images.
+    assert set(checked.to_pandas().marks) == {"partly-checked"} and "†" in repr(checked)
+    blind = evaluate(PAIRS, draw, lambda question: "correct", data=str(release))
+    assert set(blind.to_pandas().marks) == {"check-failed"} and "undefined‡" in repr(blind)
+
+
 def test_eval_checks_the_rows_of_its_run_in_a_shared_folder(release: Path, tmp_path: Path) -> None:
     data, draw = str(release), gold_judges.draw_nothing
     asked: list[str] = []
