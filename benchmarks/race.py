@@ -6,6 +6,10 @@ Three generators, right or wrong on shared items (half of the time alike), two o
 better by the gap. Against a fixed number of images, as a paired test at alpha / 2 plans it:
 `known` for this very gap (which nobody knows beforehand) at 80 % and at 99 % power, `least` for the
 smallest gap that matters (the first row's) at 80 %. UCB is OPSE's, 103 pulls of five images.
+
+Then how often the best of two is dropped at alpha .05 where items come in clusters (laws), each of
+which has an effect of its own on each generator: two generators that are equally good over all
+laws, so that each of them is a best one. `as items`: if the clusters were not known.
 """
 
 from __future__ import annotations
@@ -40,7 +44,9 @@ def raced(table: np.ndarray, settings: RaceSettings) -> RaceResult:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
-    runs = parser.parse_args().runs
+    parser.add_argument("--clustered-runs", type=int, default=400)
+    arguments = parser.parse_args()
+    runs = arguments.runs
     ours, fixed = "gap    race: median (90 %)   right  open", "known 80 %   99 % |  least: saved"
     print(f"{ours} | {fixed} | ucb: images  right")
     least = 0
@@ -63,6 +69,41 @@ def main() -> None:
         theirs = f"{np.mean(spent):12,.0f}  {bandit / runs:5.0%}"
         fixed = f"{known:10,} {surely:6,} | {1 - middle / least:13.0%}"
         print(f"{gap:.2f}  {ours} | {fixed} | {theirs}", flush=True)
+    print_clustered(arguments.clustered_runs)
+
+
+def clustered(clusters: int, items: int, sd: float, gap: float, seed: int) -> np.ndarray:
+    """Shape (2, clusters * items): right or wrong, with logit effects of each cluster."""
+    rng = np.random.default_rng(seed)
+    effects = sd * rng.normal(size=(2, clusters, 1)) + np.array([0, gap])[:, None, None]
+    draws = rng.random((2, clusters, items)) < 1 / (1 + np.exp(-effects))
+    return draws.reshape(2, -1).astype(float)
+
+
+def raced_clusters(table: np.ndarray, items: int, seed: int, known: bool = True) -> RaceResult:
+    names = [f"{number:05}" for number in range(table.shape[1])]
+    members = {name: f"law{number // items:03}" for number, name in enumerate(names)}
+    return race(
+        ["a", "b"],
+        names,
+        lambda name, item: float(table["ab".find(name), int(item)]),
+        RaceSettings(seed=seed),
+        clusters=members if known else None,
+    )
+
+
+def print_clustered(runs: int) -> None:
+    print("\nclusters x items   sd | best dropped: by clusters, as items")
+    for clusters, items in ((30, 40), (20, 50), (100, 10), (1_000, 1)):
+        for sd in (0.5, 1.0, 3.0):
+            shares = []
+            for known in (True, False):
+                dropped = 0
+                for seed in range(runs):
+                    table = clustered(clusters, items, sd, 0.0, seed)
+                    dropped += "a" not in raced_clusters(table, items, seed, known).leaders
+                shares.append(f"{dropped / runs:6.1%}")
+            print(f"{clusters:5} x {items:2} {sd:10.1f} | {' '.join(shares)}", flush=True)
 
 
 if __name__ == "__main__":

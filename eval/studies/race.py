@@ -1,8 +1,11 @@
 """Race of generators: finds the best one with as few images as it takes.
 
 `eliminate` compares all generators on the same items and drops one as soon as the evidence that
-another is better is beyond doubt: it may look after every item, and the best is dropped with
-probability at most alpha. `ucb` is OPSE's bandit as published, which gives no such promise.
+another is better is beyond doubt: it may look at every moment, and the best is dropped with
+probability at most alpha. The best is the one with the largest mean over items of further clusters
+like these (other laws, other pairs), so that items of a cluster are no independent evidence: first
+a single item of each cluster is drawn, and only then all of them. `ucb` is OPSE's bandit as
+published, which gives no such promise.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from numpy.typing import NDArray
 from ...errors import UsageError
 from ...progress import Progress, silent
 from ..geometry.boxes import Convention, check_convention
+from ..stats.intervals import NOTHING, Interval
 from ..stats.sequential import Wealth, confidence_sequence
 
 ItemScorer = Callable[[str, str], float | None]
@@ -73,7 +77,7 @@ class Dropped:
     name: str
     by: str
     items: int
-    """Items that it took."""
+    """Items that it took, all images of it."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ class RaceResult:
     images: dict[str, int]
     missing: dict[str, int]
     items: int
+    clusters: int
+    """Clusters that these items belong to; as many as there are items where all are independent."""
     saved: int
     """Images that scoring every generator on every item would have taken besides."""
     dropped: tuple[Dropped, ...] = ()
@@ -156,10 +162,13 @@ def race(
     score: ItemScorer,
     settings: RaceSettings | None = None,
     progress: Progress = silent,
+    clusters: Mapping[str, str] | None = None,
 ) -> RaceResult:
     """Races generators over items.
 
-    Raises UsageError for fewer than two generators, names that repeat, and scores outside [0, 1].
+    clusters: item -> name of the cluster that it shares with others; None where all items are
+    independent. Raises UsageError for fewer than two generators, names that repeat, and scores
+    outside [0, 1].
     """
     settings = settings or RaceSettings()
     if len(generators) < 2 or len(set(generators)) < len(generators):
@@ -167,8 +176,12 @@ def race(
     if not items or len(set(items)) < len(items):
         raise UsageError("a race needs items, each once", code="too-few-items")
     table = _Table(generators, score)
-    run = _eliminate if settings.policy == "eliminate" else _ucb
-    end = run(table, sorted(items), settings, progress)
+    if settings.policy == "eliminate":
+        passes = passes_over({item: (clusters or {}).get(item, item) for item in items}, settings)
+        end = _eliminate(table, passes, settings, progress)
+    else:
+        end = _ucb(table, sorted(items), settings, progress)
+    drawn = {item for _, item in table.scores}
     values_by_generator = {
         name: [v for (n, _), v in table.scores.items() if n == name] for name in generators
     }
@@ -181,64 +194,138 @@ def race(
         means={n: float(np.mean(v)) if v else None for n, v in scored.items()},
         images={name: len(values) for name, values in values_by_generator.items()},
         missing={name: len(values_by_generator[name]) - len(scored[name]) for name in generators},
-        items=len({item for _, item in table.scores}),
+        items=len(drawn),
+        clusters=len({(clusters or {}).get(item, item) for item in drawn}),
         saved=len(generators) * len(items) - len(table.scores),
         **end._asdict() | {"pulls": dict(end.pulls)},
     )
 
 
+class Look(NamedTuple):
+    """Items that are drawn together, before the evidence is looked at again."""
+
+    items: tuple[str, ...]
+    """Items of one cluster."""
+    weight: float
+    """Weight of the mean of their scores, in (0, 1]: over all looks of a pass, the weighted mean
+    is that over all items, whatever the clusters' sizes."""
+
+
+def passes_over(clusters: Mapping[str, str], settings: RaceSettings) -> list[list[Look]]:
+    """The passes of a race: one item of each cluster, then all items of each; clusters in the same
+    random order. A single pass where every item is its own cluster.
+
+    clusters: item -> cluster. A cluster is drawn in the first pass with a probability in proportion
+    to its size, so that each item counts alike.
+    """
+    members: dict[str, list[str]] = {}
+    for item in sorted(clusters):
+        members.setdefault(clusters[item], []).append(item)
+    rng = random.Random(settings.seed)
+    order = rng.sample(sorted(members), len(members))
+    most = max(map(len, members.values()))
+    whole = [Look(tuple(members[name]), len(members[name]) / most) for name in order]
+    if most == 1:
+        return [whole]
+    single = []
+    for name in order:
+        place = rng.randrange(most)
+        if place < len(members[name]):
+            single.append(Look((members[name][place],), 1.0))
+    return [single, whole]
+
+
+class _Course:
+    """Scores of one pass, look by look."""
+
+    def __init__(self, generators: Sequence[str]) -> None:
+        self.generators = generators
+        self.wealth = Wealth((len(generators), len(generators)))
+        self._scores: list[NDArray[np.float64]] = []
+        self._weights: list[float] = []
+
+    def add(self, scores: NDArray[np.float64], alive: Sequence[int], weight: float) -> None:
+        """Adds a look: scores of shape (items, generators), NaN without one."""
+        # What an image without a score might have been counts against the generator that is ahead.
+        lost = np.isin(range(scores.shape[1]), alive) & np.isnan(scores)
+        least = np.where(lost, 0.0, scores).mean(axis=0)
+        most = np.where(lost, 1.0, scores).mean(axis=0)
+        self.wealth.add(weight * (least[:, None] - most[None, :]))
+        self._scores.append(scores)
+        self._weights.append(weight)
+
+    def difference(self, pair: tuple[int, int], level: float) -> tuple[float, Interval]:
+        """Weighted mean of the first less the second, over the items that both have, with its
+        interval; NaN and NOTHING without any."""
+        if not self._scores:
+            return math.nan, NOTHING
+        sizes = np.array([len(scores) for scores in self._scores])
+        rows = np.concatenate(self._scores)
+        differences = rows[:, pair[0]] - rows[:, pair[1]]
+        shared = ~np.isnan(differences)
+        look = np.repeat(np.arange(len(sizes)), sizes)[shared]
+        counts = np.bincount(look, minlength=len(sizes))
+        sums = np.bincount(look, weights=differences[shared], minlength=len(sizes))
+        weights = np.array(self._weights) * counts / sizes
+        if not weights.any():
+            return math.nan, NOTHING
+        means = np.divide(sums, counts, out=np.full(len(sizes), np.nan), where=counts > 0)
+        mean = float(np.nansum(weights * means) / weights.sum())
+        return mean, confidence_sequence(np.clip(means, -1, 1), level, weights)
+
+
 def _eliminate(
-    table: _Table, items: Sequence[str], settings: RaceSettings, progress: Progress
+    table: _Table, passes: Sequence[Sequence[Look]], settings: RaceSettings, progress: Progress
 ) -> _End:
-    """Successive elimination on paired differences.
+    """Successive elimination on paired differences, in each pass with its share of alpha.
 
     The best is compared with M - 1 others, so each comparison may err with alpha / (M - 1). An
     image without a score counts as 0 for the generator that is ahead and as 1 for the other one.
     """
-    generators, rng = table.generators, random.Random(settings.seed)
-    order = rng.sample(items, len(items))
+    generators = table.generators
     alive = list(range(len(generators)))
-    wealth = Wealth((len(generators), len(generators)))
-    limit = math.log((len(generators) - 1) / settings.alpha)
-    scores = np.full((len(order), len(generators)), np.nan)
+    limit = math.log(len(passes) * (len(generators) - 1) / settings.alpha)
     dropped: list[Dropped] = []
-    ending, look = "exhausted", _FIRST_LOOK
-    for number, item in enumerate(order):
-        progress("items", number, len(order))
-        for index in alive:
-            scores[number, index] = table.get(generators[index], item)
-        # What an image without a score might have been counts against the generator that is ahead.
-        row, lost = (
-            scores[number],
-            np.isin(range(len(generators)), alive) & np.isnan(scores[number]),
-        )
-        least, most = np.where(lost, 0.0, row), np.where(lost, 1.0, row)
-        wealth.add(least[:, None] - most[None, :])
-        evidence = wealth.evidence
-        for loser in list(alive):
-            winner = max((i for i in alive if i != loser), key=lambda i: evidence[i, loser])
-            if evidence[winner, loser] >= limit:
-                dropped.append(Dropped(generators[loser], generators[winner], number + 1))
-                alive.remove(loser)
-                if len(alive) == 1:
-                    break
-        if len(alive) == 1:
-            ending = "decided"
-            break
-        if settings.delta and number + 1 >= look:
-            look = look * 5 // 4
-            scored_items = scores[: number + 1]
-            open_differences = [
-                _difference(scored_items, generators, pair, settings)
-                for pair in itertools.combinations(alive, 2)
-            ]
-            if all(_is_tied(difference, settings.delta) for difference in open_differences):
-                ending = "tied"
+    drawn: set[str] = set()
+    courses: list[_Course] = []
+    ending, next_check = "exhausted", _FIRST_LOOK
+    total, done = sum(map(len, passes)), 0
+    for looks in passes:
+        course = _Course(generators)
+        courses.append(course)
+        for look in looks:
+            progress("looks", done, total)
+            done += 1
+            drawn.update(look.items)
+            scores = np.full((len(look.items), len(generators)), np.nan)
+            for index in alive:
+                scores[:, index] = [table.get(generators[index], item) for item in look.items]
+            course.add(scores, alive, look.weight)
+            evidence = course.wealth.evidence
+            for loser in list(alive):
+                winner = max((i for i in alive if i != loser), key=lambda i: evidence[i, loser])
+                if evidence[winner, loser] >= limit:
+                    dropped.append(Dropped(generators[loser], generators[winner], len(drawn)))
+                    alive.remove(loser)
+                    if len(alive) == 1:
+                        break
+            if len(alive) == 1:
+                ending = "decided"
                 break
-    progress("items", len(order), len(order))
-    scored_items = scores[~np.isnan(scores).all(axis=1)]
+            if settings.delta and done >= next_check:
+                next_check = next_check * 5 // 4
+                open_differences = [
+                    _difference(table, courses, pair, settings, len(passes))
+                    for pair in itertools.combinations(alive, 2)
+                ]
+                if all(_is_tied(difference, settings.delta) for difference in open_differences):
+                    ending = "tied"
+                    break
+        if ending != "exhausted":
+            break
+    progress("looks", total, total)
     differences = [
-        _difference(scored_items, generators, pair, settings)
+        _difference(table, courses, pair, settings, len(passes))
         for pair in itertools.combinations(range(len(generators)), 2)
     ]
     leaders = [generators[index] for index in alive]
@@ -246,22 +333,37 @@ def _eliminate(
 
 
 def _difference(
-    scores: NDArray[np.float64],
-    generators: Sequence[str],
+    table: _Table,
+    courses: Sequence[_Course],
     pair: tuple[int, int],
     settings: RaceSettings,
+    passes: int,
 ) -> Difference:
+    """The difference of two generators in the pass that says most; its interval is what all passes
+    agree on."""
+    generators = table.generators
     pairs = len(generators) * (len(generators) - 1) / 2
-    difference = scores[:, pair[0]] - scores[:, pair[1]]
-    shared = difference[~np.isnan(difference)]
-    interval = confidence_sequence(shared, 1 - settings.alpha / pairs)
-    return Difference(
-        first=generators[pair[0]],
-        second=generators[pair[1]],
-        mean=float(shared.mean()) if len(shared) else None,
-        interval=(interval.low, interval.high) if len(shared) else None,
-        items=len(shared),
+    level = 1 - settings.alpha / pairs / passes
+    estimates = [course.difference(pair, level) for course in courses]
+    estimates = [estimate for estimate in estimates if not math.isnan(estimate[0])]
+    first, second = (generators[index] for index in pair)
+    if not estimates:
+        return Difference(first, second, mean=None, interval=None, items=0)
+    mean, narrowest = min(estimates, key=lambda estimate: estimate[1].high - estimate[1].low)
+    low = max(interval.low for _, interval in estimates)
+    high = min(interval.high for _, interval in estimates)
+    if low > high:  # with probability alpha at most
+        low, high = narrowest
+    scored = (
+        {
+            item
+            for (name, item), value in table.scores.items()
+            if name == n and not math.isnan(value)
+        }
+        for n in (first, second)
     )
+    shared = set.intersection(*scored)
+    return Difference(first, second, mean=mean, interval=(low, high), items=len(shared))
 
 
 def _is_tied(difference: Difference, delta: float) -> bool:

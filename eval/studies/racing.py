@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 
 from ...errors import RunFailed, UsageError
 from ...parsing import RowError
+from ...parsing import read_rows as read_records
 from ...progress import Progress
 from ...specs import without_password
 from ...storage import Lock, write_json, write_whole
@@ -64,9 +65,11 @@ class Recorded:
     """Recorded scores: files of rows with sample_id and a column of scores."""
 
     def __init__(self, specs: Iterable[str], metric: str) -> None:
-        """specs are `NAME=FILE`. Raises RowError unless all files hold the metric."""
+        """specs are `NAME=FILE`. Raises RowError unless all files hold the metric, and for an item
+        that is in two clusters."""
         self._scores: dict[str, Mapping[str, float]] = {}
         self._digests = {}
+        self.clusters: dict[str, str] = {}
         for spec in specs:
             name, _, file = spec.rpartition("=")
             path = Path(file)
@@ -77,11 +80,23 @@ class Recorded:
                     code="unknown-name",
                 )
             self._scores[name or path.stem] = columns[metric]
+            self._read_clusters(path)
             self._digests[name or path.stem] = hashlib.sha256(path.read_bytes()).hexdigest()
         self.metric = metric
         self.first_error = ""
         self.names = tuple(self._scores)
         self.items = tuple(sorted(set().union(*self._scores.values())))
+
+    def _read_clusters(self, path: Path) -> None:
+        """Reads the column `cluster`, if there is one."""
+        for number, row in read_records(path):
+            item, cluster = str(row["sample_id"]), row.get("cluster")
+            if cluster and self.clusters.setdefault(item, str(cluster)) != str(cluster):
+                raise RowError(
+                    f"{path}:{number}: cluster: {item!r} is in {cluster!r} here and in "
+                    f"{self.clusters[item]!r} elsewhere",
+                    code="conflicting-labels",
+                )
 
     def score(self, name: str, item: str) -> float | str:
         """Returns a score in [0, 1], or `missing`."""
@@ -135,6 +150,7 @@ class Live:
         self._cases = {case.id: case for case in next(iter(self._runs.values()))[0].cases}
         self.names = generator_names
         self.items = tuple(self._cases)
+        self.clusters = {case.id: case.clusters[0] for case in self._cases.values()}
 
     def __enter__(self) -> Self:
         return self
@@ -226,7 +242,7 @@ def run_race(
             return None
         return score_or_failure
 
-    result = race(source.names, source.items, score, settings, progress)
+    result = race(source.names, source.items, score, settings, progress, source.clusters)
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
     if all(mean is None for mean in result.means.values()):
         causes = "; ".join(f"{name}: {counts}" for name, counts in failures.items())

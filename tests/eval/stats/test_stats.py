@@ -23,6 +23,7 @@ from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, sign
 from counterprior.eval.stats.correction import NOT_CORRECTED, _ratio, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
 from counterprior.eval.stats.intervals import NOTHING, bounds, folded, normal_quantile, wilson
+from counterprior.eval.stats.sequential import confidence_sequence
 
 
 def test_kappa_has_the_error_of_the_formula() -> None:
@@ -369,3 +370,27 @@ def test_flipped_signs_reject_as_often_as_they_say() -> None:
         p = sign_flip(np.where(rng.random(240) < 0.1, np.nan, layout), member, draws=400).p_value
         rejected += p <= 0.05
     assert 0.02 <= rejected / 400 <= 0.08
+
+
+def test_a_weighted_sequence_is_of_all_items_and_holds_at_all_times() -> None:
+    """Clusters of 1 or 9 items; the large ones are worth 0.6 and the small ones -0.8."""
+    rng = np.random.default_rng(4)
+    truth = (9 * 0.6 - 0.8) / 10
+    outside = {True: 0, False: 0}
+    for _ in range(60):
+        large = rng.random(120) < 0.5
+        values = np.where(large, 0.6, -0.8) + rng.uniform(-0.2, 0.2, 120)
+        weights = np.where(large, 1.0, 1 / 9)
+        for weighted in outside:
+            looks = (
+                confidence_sequence(values[:n], weights=weights[:n] if weighted else None)
+                for n in (10, 40, 120)
+            )
+            outside[weighted] += any(truth not in look for look in looks)
+    assert outside[True] <= scipy_stats.binom.ppf(0.999, 60, 0.05)
+    assert outside[False] == 60
+    assert confidence_sequence(values, weights=weights).low > 0
+    alike = confidence_sequence(values, weights=np.ones(120))
+    assert alike == confidence_sequence(values)
+    with pytest.raises(ValueError, match=r"weight 2.0 is outside \[0, 1\]"):
+        confidence_sequence([0.5], weights=[2.0])

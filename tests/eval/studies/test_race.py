@@ -34,7 +34,7 @@ from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.selftest.trials import trials_of
 from counterprior.eval.stats.sequential import STAKES, Wealth, confidence_sequence
 from counterprior.eval.studies import racing
-from counterprior.eval.studies.race import RaceSettings, race, ucb_index
+from counterprior.eval.studies.race import RaceSettings, passes_over, race, ucb_index
 from counterprior.eval.studies.racing import Live, LiveSettings, race_live, run_race
 from counterprior.eval.suites import SUITES, open_suite
 from counterprior.eval.suites.base import Suite
@@ -160,6 +160,62 @@ def test_a_generator_whose_wrong_images_have_no_score_is_not_crowned() -> None:
     result = race(list(table), ITEMS[:2_000], score)
     assert result.means["abstaining"] == 1 and result.missing["abstaining"] > 800
     assert not result.dropped and set(result.leaders) == set(table)
+
+
+def laws(seed: int, clusters: int = 10, items: int = 20) -> tuple[np.ndarray, dict[str, str]]:
+    """Two generators that are equally good over all laws, each law better for one of them: right or
+    wrong, shape (2, items), and the law of each item."""
+    rng = np.random.default_rng(seed)
+    rates = 1 / (1 + np.exp(-5 * rng.normal(size=(2, clusters, 1))))
+    table = (rng.random((2, clusters, items)) < rates).reshape(2, -1).astype(float)
+    return table, {ITEMS[n]: f"law{n // items}" for n in range(clusters * items)}
+
+
+def test_items_of_a_cluster_are_no_independent_evidence() -> None:
+    dropped = Counter[bool]()
+    for seed in range(30):
+        table, clusters = laws(seed)
+        for known in (True, False):
+            result = race(
+                ["g0", "g1"],
+                list(clusters),
+                lambda g, i, table=table: float(table[int(g[1:]), int(i[1:])]),
+                RaceSettings(seed=seed),
+                clusters=clusters if known else None,
+            )
+            dropped[known] += "g0" not in result.leaders
+    assert dropped[True] <= binom.ppf(0.98, 30, 0.05) < dropped[False]
+
+
+def test_looks_weigh_all_items_alike_whatever_the_sizes_of_their_clusters() -> None:
+    clusters = {"a1": "a", "a2": "a", "a3": "a", "b1": "b", "c1": "c", "c2": "c"}
+    values = dict(zip(clusters, (1.0, 0.5, 0.0, 1.0, 0.25, 0.0), strict=True))
+    drawn = Counter[str]()
+    for seed in range(3000):
+        single, whole = passes_over(clusters, RaceSettings(seed=seed))
+        assert len({clusters[look.items[0]] for look in single}) == len(single)
+        drawn.update(look.items[0] for look in single)
+        assert all(len(look.items) == 1 and look.weight == 1 for look in single)
+    assert sorted(item for look in whole for item in look.items) == sorted(clusters)
+    total = sum(look.weight * np.mean([values[i] for i in look.items]) for look in whole)
+    assert total / sum(look.weight for look in whole) == pytest.approx(np.mean([*values.values()]))
+    assert all(count == pytest.approx(1000, abs=120) for count in drawn.values())
+    (only,) = passes_over({item: item for item in clusters}, RaceSettings())
+    assert {look.items for look in only} == {(item,) for item in clusters}
+
+
+def test_a_race_of_clusters_ends_after_an_item_of_each_if_that_is_enough() -> None:
+    table = simulated([0.1, 0.9], seed=2, n=400)
+    clusters = {item: f"law{n // 10}" for n, item in enumerate(ITEMS[:400])}
+    result = race(
+        ["g0", "g1"],
+        list(clusters),
+        lambda g, i: float(table[int(g[1:]), int(i[1:])]),
+        clusters=clusters,
+    )
+    assert result.leaders == ("g1",) and result.items == result.clusters < 40
+    low, high = result.differences[0].interval or (0, 0)
+    assert low < -0.8 < high < 0.1
 
 
 @pytest.mark.parametrize("policy", ["eliminate", "ucb"])
@@ -308,7 +364,7 @@ def test_a_perfect_generator_races_at_one_whatever_the_digits_mean(
 
     monkeypatch.setattr(racing, "as_judge", lambda spec, plan: as_judge(by_digit, plan, "1"))
     (trial, *_) = trials_of("t2i_correctness")
-    rows = Rows.of(trial.rows[:12])
+    rows = Rows.of(trial.rows[:24])
     biased = "render:?order_bias=9&grounding=0"
     live = LiveSettings("t2i_correctness", ("render:", biased), "any", "trial")
     with Live(live, tmp_path / "out", rows) as opened:
@@ -448,6 +504,21 @@ def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:
     done = cli("race", *files, "--metric", "pse", "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["leaders"] == ["b"]
+    for name, row in zip("ab", table, strict=True):  # the same, of ten laws
+        rows = [
+            {"sample_id": item, "pse": value, "cluster": f"law{int(item[1:]) % 10}"}
+            for item, value in zip(ITEMS, row.tolist(), strict=False)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    laws_race = cli("race", *files, "--metric", "pse", "--out", tmp_path / "laws", "--json")
+    decided = json.loads(laws_race.stdout)
+    assert decided["clusters"] == 10 and decided["ending"] == "exhausted"
+    with (tmp_path / "b.jsonl").open("a") as file:
+        file.write(json.dumps({"sample_id": "i09999", "pse": 1, "cluster": "law1"}) + "\n")
+    (tmp_path / "a.jsonl").write_text('{"sample_id": "i09999", "pse": 0, "cluster": "law2"}\n')
+    other = cli("race", *files, "--metric", "pse", "--out", tmp_path / "contradiction")
+    assert_refused(other, "conflicting-labels", "b.jsonl:301", "i09999", "law1", "law2")
+    (tmp_path / "a.jsonl").write_text('{"sample_id": "i09999", "pse": 0, "cluster": "law1"}\n')
     wrong = cli("race", *files, "--metric", "clip", "--out", tmp_path / "other")
     assert_refused(wrong, "unknown-name", "a.jsonl", "metric", "'clip'", "pse")
     none = cli("race", "--out", tmp_path / "other")
