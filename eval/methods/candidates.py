@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...parsing import parse_as
+from ...specs import Spec
 from ..store.answers import AnswerLog
+from ..store.verdicts import VerdictLog
 
 FOLDER = "candidates"
 
@@ -81,3 +84,31 @@ def best_of(candidates: list[Candidate]) -> Candidate | None:
     """The one with the highest score, the first of equal ones; None where no score is a number."""
     scored = [c for c in candidates if c.sha256 and not math.isnan(c.score)]
     return max(scored, key=lambda c: (c.score, -c.number), default=None)
+
+
+def choosers(generator: Mapping[str, str]) -> list[Spec]:
+    """Specs of the judges and scorers that chose the images of a generator with `best-of`.
+
+    generator: its identity.
+
+    >>> choosers({"kind": "render", "method": "best-of:4?by=faulty:pixels?name=0.1"})
+    [Spec(kind='faulty', argument='pixels', options={'name': '0.1'})]
+    """
+    methods = generator.get("method", "").split(" + ")
+    return [
+        Spec.parse(method.partition("?by=")[2])
+        for method in methods
+        if method.startswith("best-of:")
+    ]
+
+
+def chose(root: Path, generator: Mapping[str, str], judge: VerdictLog) -> bool:
+    """Whether a judge chose among the candidates of a run: it has judged all of them.
+
+    Other judges see only those that are the best of some number (`counterprior best-of`). Without
+    candidates, as in a published run, a judge of the same kind counts as the one that chose.
+    """
+    if all(spec.kind != judge.identity["kind"] for spec in choosers(generator)):
+        return False
+    scored = (c for c in read_candidates(root) if not math.isnan(c.score))
+    return all(any(a.image == c.sha256 for a in judge.of(c.case).values()) for c in scored)

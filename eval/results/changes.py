@@ -146,6 +146,7 @@ def compare_quality(
                 unit="1",
                 before=base.score.value,
                 after=quality.score.value,
+                marks=marks_of([base.score, quality.score]),
             )
         )
     return adjust(changes)

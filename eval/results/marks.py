@@ -26,6 +26,8 @@ class ScoreMark:
 UNCHECKED = "unchecked"
 PARTLY_CHECKED = "partly-checked"
 CHECK_FAILED = "check-failed"
+JUDGE_CHOSE = "judge-chose"
+SCORER_CHOSE = "scorer-chose"
 MARKS = {
     UNCHECKED: ScoreMark("†", "the judge was not checked on gold images"),
     PARTLY_CHECKED: ScoreMark(
@@ -33,6 +35,12 @@ MARKS = {
     ),
     CHECK_FAILED: ScoreMark(
         "‡", "the judge fails its check on gold images: none of its verdicts is scored"
+    ),
+    JUDGE_CHOSE: ScoreMark(
+        "§", "the images were chosen by the judge itself, whose score of its choices is too high"
+    ),
+    SCORER_CHOSE: ScoreMark(
+        "§", "the images were chosen by the scorer itself, whose score of its choices is too high"
     ),
 }
 """Name in files -> mark."""

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..checkpoints.registry import PYTHON, spec_identity
 from ..core import Score
 from ..engine.image_scores import ScoredPair, ScoreLog, scorers_of
 from ..engine.run import Run
+from ..methods.candidates import choosers
 from ..stats.means import cluster_deviation, cluster_mean
+from .marks import SCORER_CHOSE
 
 NOT_SCORED = "not_scored"
 """Reason for images that the scorer has not seen yet."""
@@ -60,6 +63,7 @@ def read_quality(run: Run) -> list[ImageQuality]:
             mean,
             name=name_by_folder[log.root],
             unit="1",
+            marks=(SCORER_CHOSE,) if _chose(run, log) else (),
             n=len(values),
             excluded=dict(sorted(excluded.items())),
         )
@@ -75,6 +79,15 @@ def read_quality(run: Run) -> list[ImageQuality]:
             )
         )
     return qualities
+
+
+def _chose(run: Run, log: ScoreLog) -> bool:
+    """Whether a scorer chose the images of a run among candidates."""
+    return any(
+        spec.kind == log.identity["kind"]
+        and (spec.kind != PYTHON or spec_identity(spec)["name"] == log.identity.get("name"))
+        for spec in choosers(run.header.generator)
+    )
 
 
 def _reason(scored: ScoredPair | None, status: str) -> str:

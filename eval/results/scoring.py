@@ -18,6 +18,7 @@ from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
 from ..engine.run import CaseResult, Run, RunError, RunHeader
+from ..methods.candidates import chose
 from ..stats.agreement import krippendorff_alpha
 from ..stats.estimate import value_text
 from ..store.verdicts import Answered, VerdictLog
@@ -27,9 +28,11 @@ from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
-from .marks import UNCHECKED, marks_of
+from .marks import JUDGE_CHOSE, UNCHECKED, marks_of
 
 SCORES = "scores.json"
+SAME_ANSWERS = 0.9
+"""Share of same answers under a control below which a note says that scores are attenuated."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +250,7 @@ def _score(
 ) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
     card = judge_card(log.identity, suite, answers, labels)
-    notes, cases = _notes(run, log, judged), len(judged)
+    notes, cases = _notes(run, log, judged, card), len(judged)
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
     believed, left_out = judged, ""
@@ -268,6 +271,8 @@ def _score(
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
         scores += corrected_by_card(suite, believed, agreement)
+    if chose(run.root, run.header.generator, log):
+        marks = (*marks, JUDGE_CHOSE)
     result = Result(
         run=run.header,
         folder=str(run.root),
@@ -312,7 +317,7 @@ def _card_of(
     )
 
 
-def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
+def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard) -> list[str]:
     notes = []
     for role, identity in (("generator", run.header.generator), ("judge", log.identity)):
         if identity["kind"] == "python" and identity.get("version") == "unversioned":
@@ -320,6 +325,12 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome]) -> list[str]:
                 f"the {role} is code without a version ({describe(identity)}): pass identity="
             )
     notes += run.notes(outcome.case for outcome in judged)
+    notes += [
+        f"{probe}: the judge gives the same answer {report.consistency:.1%} of {report.n:,} times. "
+        f"Its errors pull averages of answers toward what guessing gives, also over probes"
+        for probe, report in card.probes.items()
+        if report.consistency < SAME_ANSWERS
+    ]
     unjudged = sum(o.image == "made" and not o.verdicts for o in judged)
     if unjudged:
         notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")

@@ -451,6 +451,8 @@ class _Table:
                 marks.append(self._note(odd))
         if score is not None:
             marks += [self._note(text) for text in _warnings(score)]
+            if column.scorer:
+                marks += [self._note(MARKS[name].legend) for name in score.marks]
         elif not gap:
             kind = kind_of(column.score)
             marks.append(self._note(f"{column.name}: {kind.lacking if kind else 'not computed'}"))

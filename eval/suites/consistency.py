@@ -25,7 +25,6 @@ from ..roundtrips.criteria import (
     corrected_pearson,
     f1_of,
     pearson_of,
-    share_of,
     shuffled_accuracy,
     shuffled_pearson,
 )
@@ -177,15 +176,14 @@ def accuracy_scores(criterion: str, answers: CriterionAnswers) -> list[Score]:
         counts=[n, n, n],
         excluded=answers.excluded,
     )
-    wrong = (1 - right) * np.where(np.isnan(answers.retest), np.nan, 1.0)
-    if not np.isnan(wrong).all():
+    if not np.isnan(right * answers.retest).all():
+        retest_of_wrong = np.where(right == 0, answers.retest, np.nan)
         scores += statistics(
             (f"{criterion}_taken_back",),
-            np.stack([wrong, wrong * answers.retest], axis=1),
+            retest_of_wrong[:, None],
             answers.rows,
             ends=(0, 1),
-            statistic=lambda means: share_of(means[..., 1:], means[..., :1]),
-            counts=[int(np.nansum(wrong))],
+            counts=[int((~np.isnan(retest_of_wrong)).sum())],
         )
     return scores
 

@@ -6,6 +6,7 @@ does the opposite, NaN where it can't be told.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -14,17 +15,19 @@ from PIL.Image import Image
 
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
-from ..core import CONTROLS, INVALID, MIRROR_SWAP, ORIGINAL, Case, Outcome, Question, Score
+from ..core import INVALID, ORIGINAL, PROBES, Case, Outcome, Question, Score
 from ..questions.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
-from ..stats.intervals import folded
+from ..stats.intervals import NOTHING, folded
 from .base import Headline, Measure, R, Suite, about_pair, case_items
 from .scoring import (
+    cluster_numbers,
     in_groups,
     mean_score,
     mean_worth,
     pair_numbers,
+    statistics,
     valid_score,
     variant_scores,
 )
@@ -35,7 +38,7 @@ ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", unscored
 AVERAGED = {
     "mirror": (ORIGINAL, "mirror"),
     "swap": (ORIGINAL, "swap"),
-    "probes": (ORIGINAL, *CONTROLS, MIRROR_SWAP),
+    "probes": PROBES,
 }
 """Ending of a score -> probes that it averages over: the original and a control, or all four."""
 
@@ -49,6 +52,49 @@ def order_and_entity_effect(means: Array) -> Array:
     """
     ab, ba = means[..., 0], means[..., 1]
     return np.stack([(ab + ba) / 2, (ab - ba) / 2], axis=-1)
+
+
+def disattenuated(columns: Array, outcomes: Sequence[Outcome], group: str) -> Score:
+    """The signed index without the pull of a judge's independent errors toward 0.
+
+    columns: shape (n, 4), the signs of the four probes; NaN where one is missing. An answer is
+    a + b t on average, with t the true sign; a is the judge's preference, which cancels over the
+    probes. So their average is b times the truth, and the mean product of two answers, less what
+    the preferences give, is b^2 (Spearman's correction, with covariances in place of correlations).
+    """
+    k = columns.shape[1]
+    pairs = k * (k - 1) / 2
+    total, squares = columns.sum(axis=1), (columns**2).sum(axis=1)
+    products = (total**2 - squares) / (2 * pairs)
+    gap = np.where(np.isnan(total), np.nan, 0.0)
+
+    def reach(means: Array) -> tuple[Array, Array]:
+        signs = means[..., :k]
+        index = signs.mean(axis=-1)
+        preferences = (signs.sum(axis=-1) ** 2 - (signs**2).sum(axis=-1)) / (2 * pairs)
+        return index, means[..., k] - preferences + index**2
+
+    def statistic(means: Array) -> Array:
+        index, squared = reach(means)
+        # No index exceeds 1, so what comes through is at least the index that is seen.
+        through = np.sqrt(np.maximum(squared, np.maximum(index**2, 1e-12)))
+        return np.asarray((index / through)[..., None])
+
+    values = np.column_stack([columns + gap[:, None], products])
+    n = int((~np.isnan(total)).sum())
+    (score,) = statistics(
+        ("signed_index_disattenuated",),
+        values,
+        cluster_numbers(outcomes),
+        ends=(-1, 1),
+        statistic=statistic,
+        counts=[n],
+        group=group,
+        excluded={"not_judged_in_all_probes": len(columns) - n},
+    )
+    if n and reach(np.nanmean(values, axis=0))[1] > 0:
+        return score
+    return replace(score, value=math.nan, interval=NOTHING)
 
 
 def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headline:
@@ -79,7 +125,10 @@ class Homogenization(Suite[R]):
         "signed_index_swap_averaged": "Signed index averaged over both orders of naming the "
         "subjects: the judge's preference for a name cancels.",
         "signed_index_probes_averaged": "Signed index averaged over the full 2 x 2 of mirrored "
-        "image and exchanged names.",
+        "image and exchanged names. The judge's errors still pull it toward 0.",
+        "signed_index_disattenuated": "That average divided by the share of the truth that comes "
+        "through the judge's errors, which the agreement of the four answers shows. It needs no "
+        "labels, but errors on an image's four answers that are independent; else it is too small.",
     }
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
@@ -129,6 +178,8 @@ class Homogenization(Suite[R]):
                 group=group,
                 excluded={"not_judged_in_all_probes": int((~complete).sum())},
             )
+            if len(probes) == len(PROBES):
+                yield disattenuated(columns, outcomes, group)
 
 
 class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):

@@ -90,6 +90,7 @@ CHANGED = {
     "valid_reverse": "the same",
     "delta": "now Ali - Rev; the paired difference of old is delta_paired",
     "signed_index_probes_averaged": "new: over the full 2 x 2",
+    "signed_index_disattenuated": "new",
     "signed_index_mirror_averaged": "excluded has another name; bounds are shown; the judge finds "
     "figures with effects in mirrored images, too",
     "signed_index_swap_averaged": "the same",

@@ -258,3 +258,39 @@ def test_all_candidates_count_under_the_cap(tmp_path: Path) -> None:
         make_images(1.25)  # goes on with what was paid
     assert make_images(1.5) == ["0.75", "0.75"]
     assert len(read_candidates(tmp_path / "run")) == 6
+
+
+def test_scores_by_the_judge_that_chose_are_marked(
+    text_release: Path, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    run, plain, other = tmp_path / "run", tmp_path / "plain", "faulty:pixels?swap=0.3"
+    suite = ("--suite", "spatial_uc", "--data", text_release, "--limit", 16)
+    common = (*suite, "--generator", "render:?grounding=0.3", "--judge", "faulty:pixels?swap=0.1")
+    method = ("--method", "best-of:3?by=faulty:pixels&swap=0.1")
+    legend = "§ the images were chosen by the judge itself"
+
+    def marks() -> list[set[str]]:
+        results = json.loads(cli("score", run, "--json").stdout)
+        return [{name for s in result["scores"] for name in s["marks"]} for result in results]
+
+    for folder, methods in ((run, method), (plain, ())):
+        made = cli("eval", *common, *methods, "--out", folder)
+        assert made.returncode == 0, made.stderr
+        assert ("§" in made.stdout) == (folder == run)
+        assert " ".join(made.stdout.split()).count(legend) == (folder == run)
+        assert cli("judge", folder, "--judge", other).returncode == 0
+    assert marks() == [{"judge-chose"}, set()]
+    compared = cli("quality", plain, run).stdout
+    signs = [
+        ["§" in line for line in compared.splitlines() if judge in line]
+        for judge in ("swap=0.1", "swap=0.3")
+    ]
+    assert signs == [[False, True, True], [False] * 3], compared
+    assert " ".join(compared.split()).count(legend) == 1
+    report = cli("report", run, "--out", tmp_path / "site")
+    assert report.returncode == 0, report.stderr
+    page = (tmp_path / "site" / "spatial_uc.html").read_text()
+    assert legend in page and page.count("§") > 2
+    # A judge of the candidates that smaller numbers choose did not choose itself.
+    assert cli("best-of", run, "--judge", other).returncode == 0
+    assert marks() == [{"judge-chose"}, set()]

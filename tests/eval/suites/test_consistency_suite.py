@@ -69,6 +69,21 @@ def test_noise_of_the_judge_is_told_from_the_models() -> None:
     assert alike.low <= 100 * (errs**2 + (1 - errs) ** 2) <= alike.high
 
 
+def test_the_interval_of_a_share_of_wrong_answers_stays_below_100() -> None:
+    """The ratio of two means, which it was before, had intervals to 324 %."""
+
+    mended = doubles.rows(1)[0].id
+
+    def judge_label(case: Case, question: str, probe: str) -> str:
+        wrong = question in ("q1", "q2") and not (case.row == mended and probe == "swap")
+        return OTHER[case.key[question]] if wrong else case.key[question]
+
+    scores = scored(4, judge_label, ("cyclic",), twice=True)
+    taken_back = scores["cyclic_taken_back"]
+    assert (taken_back.value, taken_back.n) == (25, 8)
+    assert 0 <= taken_back.interval.low < 25 < taken_back.interval.high < 100
+
+
 def test_what_has_no_answer_is_counted_and_not_scored() -> None:
     def said(case: Case, question: str, probe: str) -> str:
         if question == "q1":

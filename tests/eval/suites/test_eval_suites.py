@@ -1,11 +1,13 @@
 """Suites, questions and scores: what must hold whatever a generator or judge does."""
 
+import json
 import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -360,6 +362,72 @@ def test_probes_are_averaged_over_the_full_square() -> None:
     three = [replace(o, verdicts={("order", p): left for p in probes[:3]}) for o in judged]
     names = {score.name for score in open_suite("t2i_homogenization").score(three)}
     assert "signed_index_swap_averaged" in names and "signed_index_probes_averaged" not in names
+
+
+def _probed(truth: float, flipped: float, leaning: float, count: int) -> list[Outcome]:
+    """Outcomes of pairs of which (1 + truth) / 2 follow the prior, by a judge that flips a share of
+    its answers at random, and leans to the left in a share."""
+    rng = np.random.default_rng(0)
+    sides = {"original": 1, "mirror": -1, "swap": 1, "mirror_swap": -1}
+    judged = []
+    for number in range(count):
+        pair = (f"a{number % 50}", f"b{number % 50}")
+        case = Case(f"row{number}", "plain", 0, 0, "", ("/".join(pair), *pair))
+        sign = 1 if rng.random() < (1 + truth) / 2 else -1
+        labels = {}
+        for probe, side in sides.items():
+            seen = -sign if rng.random() < flipped else sign
+            seen = side if rng.random() < leaning else seen
+            labels["order", probe] = Verdict("first_left" if seen > 0 else "first_right")
+        judged.append(Outcome(case, labels))
+    return judged
+
+
+def test_the_agreement_of_probes_undoes_what_errors_take_from_their_average() -> None:
+    suite = open_suite("t2i_homogenization")
+    scores = by_name(suite.score(_probed(0.76, flipped=0.25, leaning=0.1, count=2000)))
+    averaged = scores["signed_index_probes_averaged", "all"]
+    undone = scores["signed_index_disattenuated", "all"]
+    assert averaged.interval.high < 50
+    assert undone.value == pytest.approx(76, abs=6) and 76 in undone.interval
+    # The leaning alone makes the products of answers smaller: it is not taken for errors.
+    leaning = by_name(suite.score(_probed(0.5, flipped=0, leaning=0.4, count=2000)))
+    assert 50 in leaning["signed_index_disattenuated", "all"].interval
+    assert leaning["signed_index_probes_averaged", "all"].value < 40
+    # Answers without any truth in them give no number.
+    guesses = by_name(suite.score(_probed(0, flipped=0.5, leaning=0, count=100)))
+    guessed = guesses["signed_index_disattenuated", "all"]
+    assert math.isnan(guessed.value) or guessed.interval.high - guessed.interval.low > 100
+    # Errors that all four answers share can't be seen: a lower bound.
+    shared = [
+        replace(o, verdicts=dict.fromkeys(o.verdicts, o.verdict("order")))
+        for o in _probed(0.76, flipped=0.25, leaning=0, count=2000)
+    ]
+    bound = by_name(suite.score(shared))["signed_index_disattenuated", "all"]
+    assert bound.value == pytest.approx(38, abs=6)
+
+
+def test_a_judge_that_contradicts_itself_is_named_beside_the_number_without_its_errors(
+    text_release: Path, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    judged = cli(
+        *("eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", 8),
+        *("--generator", "render:?order_bias=2", "--probes", "mirror,swap", "--seeds", 2),
+        *("--judge", "faulty:pixels?swap=0.25&name=0.1", "--out", tmp_path),
+    )
+    assert judged.returncode == 0, judged.stderr
+    printed = " ".join(judged.stdout.split())
+    assert "note: mirror: the judge gives the same answer" in printed
+    scores = by_name(
+        [
+            Score.from_json(s)
+            for s in json.loads((tmp_path / "scores.json").read_text())[0]["scores"]
+        ]
+    )
+    truth = 100 * (2 / (1 + math.exp(-2)) - 1)
+    assert scores["signed_index_probes_averaged", "all"].interval.high < truth
+    undone = scores["signed_index_disattenuated", "all"]
+    assert truth in undone.interval and undone.n == 30
 
 
 def test_personas_are_two_versioned_prompts(full_release: Path) -> None:
