@@ -12,12 +12,14 @@ import numpy as np
 
 from ...errors import DataError
 from ...parsing import MALFORMED
-from ..core import ORIGINAL, Outcome, Score, Verdict, count_excluded
+from ..core import INVALID, ORIGINAL, Outcome, Score, Verdict, count_excluded
 from ..stats.clusters import effective_items
-from ..stats.correction import ppi, rogan_gladen
+from ..stats.correction import by_error_rates, ppi, rogan_gladen
 from ..suites.base import Measure, Suite
+from ..suites.gold import TRUE_LABELS, GoldSuite
 from ..suites.scoring import factor_of
 from .judge_card import HumanAgreement, JudgeCard, Labels
+from .judge_check import ENOUGH_ITEMS, JudgeCheck
 
 YOUDEN = 0.85
 """Least sensitivity + specificity - 1 with which a card may correct: below it, labels of the run
@@ -25,6 +27,10 @@ itself are more informative."""
 
 ABSTAINED = "of the images that the judge found valid, as if it abstained at random"
 """Warning of scores whose correction takes the judge's abstentions as they are."""
+
+
+AS_ON_GOLD = "holds if the judge errs on these images as often as on gold images"
+"""Warning of scores that are corrected with error rates on gold images."""
 
 
 def corrected_by_labels(
@@ -61,6 +67,56 @@ def corrected_by_card(
         if needed <= {question} and len(set(measure.worth.values.values())) == 2
     )
     return [score for score in corrected if score]
+
+
+def corrected_by_gold(
+    suite: Suite[Any], judged: Sequence[Outcome], gold: GoldSuite[Any], check: JudgeCheck
+) -> list[Score]:
+    """Scores corrected with the judge's error rates on gold images; `..._by_gold`.
+
+    Over all items, also those on which the judge was misled: its errors there are among the rates.
+    Empty where one question doesn't decide what a gold image shows, for a check of fewer than
+    `ENOUGH_ITEMS` items, and where the judge has seen no gold image of one of the true labels.
+    """
+    if not gold.question or check.failed or len(check.by_item) < ENOUGH_ITEMS:
+        return []
+    corrected = (
+        _by_gold(measure, gold, check)
+        for needed, measure in suite.measures(judged)
+        if needed == {gold.question}
+    )
+    return [score for score in corrected if score]
+
+
+def _by_gold(measure: Measure, gold: GoldSuite[Any], check: JudgeCheck) -> Score | None:
+    classes = [*measure.worth.values, *measure.worth.unscored]
+    confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
+    for entry, contents in check.by_item.items():
+        for content, counts in contents.items():
+            labels, entries = confusion[classes.index(TRUE_LABELS.get(content, INVALID))]
+            for label, count in counts.items():
+                if label in classes:
+                    labels += [classes.index(label)] * count
+                    entries += [entry] * count
+    read = [(gold.reading(outcome), outcome.case.clusters[0]) for outcome in measure.outcomes]
+    answered = [(classes.index(label), cluster) for label, cluster in read if label in classes]
+    if not answered:
+        return None
+    estimate = by_error_rates(
+        [place for place, _ in answered],
+        [cluster for _, cluster in answered],
+        confusion,
+        [measure.worth.values.get(name, math.nan) for name in classes],
+    )
+    if math.isnan(estimate.value):
+        return None
+    return Score.of(
+        estimate.scaled(factor_of(measure.unit)),
+        name=f"{measure.name}_by_gold",
+        unit=measure.unit,
+        excluded=count_excluded((label for label, _ in read), classes),
+        warning=AS_ON_GOLD,
+    )
 
 
 def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, HumanAgreement]]]:

@@ -54,6 +54,8 @@ class JudgeCheck:
     """Share of both kinds of images that it recognizes, together, less 1 (Youden's J: 1 for a judge
     that sees, 0 for one that guesses or always says the same), and the ends of its 95 % interval
     over items. None in checks of earlier versions, and where a kind has no answers."""
+    by_item: dict[str, GoldLabels] = field(default_factory=dict)
+    """The confusion of each item, by bank entry; empty in checks of earlier versions."""
 
     @property
     def failed(self) -> bool:
@@ -93,6 +95,7 @@ def check_of(
     misled: set[str] = set()
     entries: dict[str, str] = {}
     by_group: dict[str, dict[str, Counter[str]]] = {}
+    by_item: dict[str, dict[str, Counter[str]]] = {}
     recognized: list[tuple[float, float]] = []
     items: list[str] = []
     kinds = sorted(suite.misled)
@@ -100,6 +103,8 @@ def check_of(
         row, label, content = rows[outcome.case.row], suite.reading(outcome), outcome.case.variant
         of_group = by_group.setdefault(outcome.case.groups[suite.breakdown], {})
         of_group.setdefault(content, Counter())[label] += 1
+        of_item = by_item.setdefault(row.provenance.entry, {})
+        of_item.setdefault(content, Counter())[label] += 1
         if content in suite.misled and label not in FAILURES:
             right = float(label == TRUE_LABELS[content])
             recognized.append((right, math.nan) if content == kinds[0] else (math.nan, right))
@@ -122,6 +127,7 @@ def check_of(
         confusion=_counted(suite, by_group.values()),
         parts={name: _counted(suite, [label]) for name, label in sorted(by_group.items())},
         informedness=_informedness(recognized, items),
+        by_item={entry: _counted(suite, [label]) for entry, label in sorted(by_item.items())},
     )
 
 

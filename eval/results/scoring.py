@@ -25,7 +25,7 @@ from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
 from .clips import clip_scores
-from .corrected import corrected_by_card, corrected_by_labels, read_cards
+from .corrected import corrected_by_card, corrected_by_gold, corrected_by_labels, read_cards
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
 from .marks import JUDGE_CHOSE, UNCHECKED, marks_of
@@ -268,6 +268,8 @@ def _score(
         left_out += f" ({suite.headline.score} {with_all} with all of them, {without} without)"
     notes += [left_out] if left_out else []
     scores += [*clip_scores(suite, believed), *corrected_by_labels(suite, believed, labels)]
+    if check is not None and checking is not None:
+        scores += corrected_by_gold(suite, judged, checking, check)
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
         scores += corrected_by_card(suite, believed, agreement)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bootstrap import Array
-from .clusters import student_wilson
+from .clusters import effective_items, student_wilson
 from .estimate import Estimate
 from .intervals import LEVEL, Interval, normal_quantile, student_quantile, wilson
 
@@ -64,6 +65,87 @@ def rogan_gladen(
 
 def _share(value: float) -> float:
     return min(1.0, max(0.0, value))
+
+
+DRAWS = 4000
+"""Draws of the interval of `by_error_rates`."""
+
+
+def by_error_rates(
+    labels: ArrayLike,
+    clusters: ArrayLike,
+    confusion: Sequence[tuple[ArrayLike, ArrayLike]],
+    values: Sequence[float],
+    seed: int = 0,
+) -> Estimate:
+    """Mean of the truth over valid items, from a judge's labels and its errors on other items.
+
+    labels: shape (N,), class of each item by the judge, 0 to k - 1; clusters: shape (N,).
+    confusion: for each of the k true classes, the judge's labels and the clusters of items that are
+    truly of it; values: of each class, NaN for one that is not valid.
+
+    The shares of labels are the shares of true classes times the error rates, and are solved for
+    the former, within 0 and 1 (Rogan and Gladen 1978, for k classes). The interval is of draws of
+    shares and of each class's rates from Dirichlet distributions, with half an item of each class
+    added (Jeffreys), from as many independent items as are as uncertain as these, which come in
+    clusters. Errors on items are taken to be independent of those on the others. NOT_CORRECTED
+    without items of a true class, and where the judge's rates don't tell the classes apart.
+    """
+    rng, k = np.random.default_rng(seed), len(values)
+    rows = [np.asarray(labeled, dtype=np.intp) for labeled, _ in confusion]
+    observed = np.asarray(labels, dtype=np.intp)
+    if not len(observed) or not all(map(len, rows)):
+        return NOT_CORRECTED
+    rates = np.stack([np.bincount(row, minlength=k) / len(row) for row in rows])
+    if np.linalg.cond(rates) > _INDISTINCT:
+        return NOT_CORRECTED
+    worth = np.asarray(values, dtype=float)
+    shares = np.bincount(observed, minlength=k) / len(observed)
+    value = _solved(shares[None], rates[None], worth)[0]
+    drawn_shares = rng.dirichlet(_counts(observed, clusters, k) + 0.5, DRAWS)
+    drawn_rates = np.stack(
+        [
+            rng.dirichlet(_counts(row, row_clusters, k) + 0.5, DRAWS)
+            for row, (_, row_clusters) in zip(rows, confusion, strict=True)
+        ],
+        axis=1,
+    )
+    draws = _solved(drawn_shares, drawn_rates, worth)
+    if math.isnan(value) or np.isnan(draws).mean() > 0.05:
+        return NOT_CORRECTED
+    low, high = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    interval = Interval(min(low, value), max(high, value))
+    return Estimate(value, interval, n=len(observed), clusters=len(np.unique(np.asarray(clusters))))
+
+
+_INDISTINCT = 1e3
+"""Condition number of error rates from which they tell classes no longer apart."""
+
+
+def _counts(labels: NDArray[np.intp], clusters: ArrayLike, k: int) -> Array:
+    """Shape (k,): how many of each label as many independent items would have."""
+    shares = np.bincount(labels, minlength=k) / len(labels)
+    weights = shares * (1 - shares)
+    names = np.asarray(clusters)
+    groups = len(np.unique(names))
+    if not weights.any():
+        items = float(groups)
+    else:
+        varied = [place for place in range(k) if weights[place]]
+        variances = [weights[p] / effective_items(labels == p, names) for p in varied]
+        items = float(weights.sum() / sum(variances))
+    few = normal_quantile(LEVEL) / student_quantile(max(groups - 1, 1))
+    return np.asarray(shares * items * few**2)
+
+
+def _solved(shares: Array, rates: Array, values: Array) -> Array:
+    """Means over valid classes, shape (draws,). shares: (draws, k); rates: (draws, k, k)."""
+    true = np.linalg.solve(np.swapaxes(rates, 1, 2), shares[..., None])[..., 0]
+    true = np.clip(true, 0, None)
+    valid = ~np.isnan(values)
+    total = true[:, valid].sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(total > 0, true[:, valid] @ values[valid] / total, np.nan))
 
 
 def ppi(

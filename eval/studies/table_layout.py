@@ -247,6 +247,6 @@ def _score_problem(suite: str, score: str) -> str:
     if kind_of(score):
         return name_problem(score)
     score_names = score_meanings(SUITES[suite])
-    if score.removesuffix("_corrected") in score_names:
+    if score.removesuffix("_corrected").removesuffix("_by_gold") in score_names:
         return ""
     return f"{suite} has no score {score!r}: {', '.join(score_names)}"

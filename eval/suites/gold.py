@@ -47,6 +47,8 @@ class GoldSuite(Suite[G]):
     answered about an image of each."""
     misled_how: ClassVar[str]
     """Behaviour of a misled judge, completing `since it ...`."""
+    question: ClassVar[str] = ""
+    """The question whose labels are the readings; empty if several questions make a reading."""
     breakdown: ClassVar[str]
     """Group of a case by which the check is broken down, e.g. `domain`."""
     table_groups: ClassVar[tuple[str, ...]]
@@ -91,6 +93,7 @@ class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
     items = "pairs"
     misled = {"swapped": "correct", "right": "wrong"}
     misled_how = "takes a gold image of theirs for its opposite"
+    question = ARRANGEMENT
     breakdown = "domain"
     table_groups = ("domain",)
     columns = {

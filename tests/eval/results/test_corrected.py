@@ -1,11 +1,13 @@
 """Scores with the judge's errors taken out, by labels of the run or by the judge's card."""
 
 import json
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from judged import LABELS, SEEN, judged_run
 from refusals import raises
@@ -16,6 +18,7 @@ from counterprior.eval.engine.run import Run
 from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
 from counterprior.eval.results.judge_card import HumanAgreement, judge_card
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_run, write_results
+from counterprior.eval.stats.correction import by_error_rates
 from counterprior.eval.store.verdicts import Answered
 from counterprior.eval.suites import open_suite
 
@@ -222,3 +225,21 @@ def test_labels_of_what_a_run_does_not_have_are_refused(tmp_path: Path) -> None:
         labels.write_text("case,question,label\n" + ",".join(row) + "\n")
         with raises(code, f"{labels}:2:", *facts, error=DataError):
             score_run(run, ScoreSettings(labels=labels))
+
+
+def test_error_rates_on_gold_images_take_the_errors_and_abstentions_out() -> None:
+    """Calls three in ten wrong images correct, and abstains on a third of those."""
+    rates = np.array([[0.95, 0.02, 0.03], [0.3, 0.47, 0.23], [0.05, 0.05, 0.9]])
+    rng, holds, plain = np.random.default_rng(1), 0, []
+    for seed in range(60):
+        truth = rng.choice(3, 300, p=[0.18, 0.72, 0.1])
+        labels = (rng.random(300)[:, None] > rates[truth].cumsum(axis=1)).sum(axis=1)
+        gold = [(rng.choice(3, 114, p=row), np.arange(114) // 2) for row in rates]
+        estimate = by_error_rates(labels, np.arange(300), gold, [1.0, 0.0, math.nan], seed)
+        holds += estimate.interval.low <= 0.2 <= estimate.interval.high
+        plain.append((labels == 0).sum() / (labels < 2).sum())
+        assert estimate.interval.low <= estimate.value <= estimate.interval.high
+    assert holds >= 54 and min(plain) > 0.3
+    same = [([0, 0], [0, 1])] * 3
+    undefined = by_error_rates([0, 1, 2], [0, 1, 2], same, [1.0, 0.0, math.nan])
+    assert math.isnan(undefined.value) and math.isnan(undefined.interval.low)

@@ -150,6 +150,50 @@ def test_a_study_checks_its_judges_first(
     assert recompute(tmp_path / "published").problems == []
 
 
+@pytest.fixture(scope="module")
+def larger_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The gold images of some more pairs, and these pairs with one that has none."""
+    ids = sorted(d.depiction.id for d in suite.SHIPPED.drawables.values())[:16]
+    drawn = {name: d for name, d in suite.SHIPPED.drawables.items() if d.depiction.id in ids}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(suite.SHIPPED.__dict__, "drawables", drawn)
+        out = tmp_path_factory.mktemp("larger") / "release"
+        return small_release(out, (PAIRS, GOLD), lambda rows: four_pairs(rows, set(drawn)))
+
+
+def test_scores_are_also_printed_corrected_by_the_errors_on_gold_images(
+    larger_release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    out = tmp_path / "run"
+    options = ("--suite", PAIRS, "--data", larger_release, "--out", out)
+    models = ("--generator", "python:gold_judges:painter", "--judge", "python:gold_judges:lenient")
+    done = cli("eval", *options, *models)
+    assert done.returncode == 0, done.stderr
+    (judged,) = score_run(out, ScoreSettings())
+    assert judged.check is not None and judged.check.items >= 10
+    swapped = judged.check.confusion["swapped"]
+    sensitivity = 1.0  # of right images, none is missed
+    lenience = swapped["correct"] / sum(swapped.values())
+    outcomes = Run.open(out).judges()[0].present(Run.open(out).present())
+    labels = [a.verdict.label for a in outcomes if "-reverse-" in a.case]
+    share = labels.count("correct") / len(labels)
+    corrected = judged.whole["accuracy_reverse_by_gold"]
+    expected = (share - lenience) / (sensitivity - lenience)
+    assert corrected.value == pytest.approx(100 * expected) and corrected.n == len(labels)
+    assert corrected.interval.low < 50 < corrected.interval.high
+    assert "as often as on gold images" in corrected.warning
+    printed = cli("score", out).stdout
+    assert "accuracy_reverse_by_gold" in printed and "as often as on gold images" in printed
+    few = evaluate(
+        PAIRS,
+        gold_judges.draw_nothing,
+        gold_judges.lenient(),
+        unchecked=True,
+        data=str(larger_release),
+    )
+    assert "accuracy_reverse_by_gold" not in few.scores
+
+
 UNCHECKED = "the judge was not checked on gold images"
 
 
