@@ -8,6 +8,7 @@ Files are CSV, JSON or JSONL. A row has
     annotator  who answered; needed where several people label one case
     image      SHA-256 of the labeled image; needed where several runs share their cases
     clicked    when; an annotator's later click replaces the earlier one
+    draw       `uniform` if the labeled images were drawn at random, as `audit merge` writes it
 
 Other columns are ignored. `docs/agreement.md` shows an example.
 """
@@ -113,6 +114,32 @@ def _check_draw(sample: Path) -> None:
             "alike, and label those.",
             code="unequal-draw",
         )
+
+
+UNIFORM = "uniform"
+"""Value of `draw`: each image had the same chance to be labeled."""
+
+
+def is_uniform_draw(path: Path) -> bool:
+    """Whether a file of labels, or the sample beside it, says that its images are a uniform draw.
+
+    Raises RowError for a file that can't be read.
+    """
+    try:
+        items = json.loads((path.parent / "sample.json").read_text("utf-8"))["items"]
+        return all("weight" not in item for item in items)
+    except (OSError, *MALFORMED):
+        return all(row.get("draw") == UNIFORM for _, row in read_rows(path))
+
+
+def draw_note(path: Path) -> str:
+    """What numbers from a file of labels assume; empty if the draw is known."""
+    if is_uniform_draw(path):
+        return ""
+    return (
+        f"{path.name} doesn't say how its images were drawn: agreement, confusion and corrections "
+        f"take them as a uniform draw of all images that it has labels of"
+    )
 
 
 def check_labels(

@@ -105,11 +105,16 @@ def gate(
 def serve(
     rows: Annotated[
         list[Path],
-        Argument(help="Folders of runs; rows of `audit sample`, groups, a bank file; a release."),
+        Argument(
+            help="Folders of runs; a study; rows of `audit sample`, groups, a bank file; a release."
+        ),
     ],
     out: Annotated[Path, Output(help="Folder of the labels, one file for each annotator.")],
     kind: LabelKind = "verdict",
-    n: Annotated[int | None, Sampling(min=1, help="Cases to draw from runs.")] = None,
+    n: Annotated[
+        int | None,
+        Sampling(min=1, help="Cases to draw from runs; of a study, images for each score."),
+    ] = None,
     seed: Annotated[int, Sampling(help="Seed of the draw.")] = 0,
     port: Annotated[int, Output(min=0, help="Port of the page; 0 for any free one.")] = 0,
 ) -> None:
@@ -119,18 +124,25 @@ def serve(
     """
     from ..eval.people.sampling import open_audit
     from ..eval.people.serve import serve as serve_page
+    from ..eval.studies.labeling import runs_to_label
 
-    serve_page(open_audit(rows, kind, out, n=n, seed=seed), port)
+    roots, metrics = runs_to_label(rows, kind)
+    serve_page(open_audit(roots, kind, out, n=n, seed=seed, metrics=metrics), port)
 
 
 def export(
     rows: Annotated[
         list[Path],
-        Argument(help="Folders of runs; rows of `audit sample`, groups, a bank file; a release."),
+        Argument(
+            help="Folders of runs; a study; rows of `audit sample`, groups, a bank file; a release."
+        ),
     ],
     out: Annotated[Path, Output(help="Folder of tasks, labeling config and images.")],
     kind: LabelKind = "verdict",
-    n: Annotated[int | None, Sampling(min=1, help="Cases to draw from runs.")] = None,
+    n: Annotated[
+        int | None,
+        Sampling(min=1, help="Cases to draw from runs; of a study, images for each score."),
+    ] = None,
     seed: Annotated[int, Sampling(help="Seed of the draw.")] = 0,
     url: Annotated[
         str, Output(help="URL that serves OUT/images; Label Studio's local files by default.")
@@ -145,9 +157,11 @@ def export(
     Example: `counterprior audit export runs/mine --kind judge --n 60 --out labels`
     """
     from ..eval.people.label_studio import export_tasks
+    from ..eval.studies.labeling import runs_to_label
 
+    roots, metrics = runs_to_label(rows, kind)
     settings: dict[str, Any] = {"n": n, "seed": seed, "url": url, "predictions": predictions}
-    print_metrics(export_tasks(rows, kind, out, **settings), json)
+    print_metrics(export_tasks(roots, kind, out, metrics=metrics, **settings), json)
 
 
 def import_(

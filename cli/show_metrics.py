@@ -43,6 +43,8 @@ def print_selection(selection: Mapping[str, Any], as_json: bool) -> None:
 
         print_json(without_nan(selection))
         return
+    for note in dict.fromkeys(note for c in selection.values() for note in c["notes"]):
+        print(f"note: {note}")
     for judge, comparison in selection.items():
         for confusion in comparison["confusions"]:
             kappa = _estimate(confusion["kappa"], confusion["interval"])

@@ -10,11 +10,13 @@ from typing import Any
 
 from ...errors import UsageError
 from ...human_labels import (
+    UNIFORM,
     Label,
     LabeledImage,
     check_labels,
     check_placed,
     consensus,
+    is_uniform_draw,
     most_common,
     read_labels,
 )
@@ -144,13 +146,14 @@ def merge_labels(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
     for label in merged:
         votes.setdefault(label.about, {})[label.annotator] = label.label
     tie = "UNDECIDABLE" if kind == "verdict" else None
+    draw = {"draw": UNIFORM} if all(map(is_uniform_draw, files)) else {}
     rows = []
     split = []
     for about, most in sorted(decided.items()):
         case, question, image = about
         if decision := most or tie:
             place = {"case": case, "question": question} | ({"image": image} if image else {})
-            rows.append({**place, "label": decision, "votes": votes[about]})
+            rows.append({**place, "label": decision, "votes": votes[about], **draw})
         else:
             split.append("/".join(filter(None, about)))
     write_rows(out, rows)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ...human_labels import check_labels, labels_of_images, read_labels, single_labels
+from ...human_labels import check_labels, draw_note, labels_of_images, read_labels, single_labels
 from ..core import Outcome, without_nan
 from ..engine.evaluation import outcomes
 from ..engine.run import Run, RunError
@@ -81,6 +81,8 @@ def calibrate_run(
         judged = outcomes(run, judge)
         labeled, left_out = labeled_images(judged, accepted)
         best = calibrate(labeled, folds)
+        if note := draw_note(labels):
+            best["warnings"].append(note)
         gates = {"published": GATE, "chosen": best["chosen"]["threshold"]}
         prr = {name: _prr(judged, gate) for name, gate in gates.items()}
         by_judge[judge.name] = {**best, "left_out": left_out, "prr": prr}

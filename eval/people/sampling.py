@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,12 +18,13 @@ from typing import Any, TypeVar
 from ...errors import DataError, UsageError
 from ...parsing import MALFORMED
 from ...storage import write_json
-from ..core import ORIGINAL, Case
+from ..core import ORIGINAL, Case, Outcome
 from ..engine.asking import Asking
 from ..engine.evaluation import Evaluation
 from ..engine.run import HEADER, Run
 from ..results.changes import check_alike
 from ..results.names import short_names
+from ..suites import open_suite
 from .forms import FORMS, ReviewForm, ReviewTask, open_form
 from .release_tasks import is_release, release_tasks
 from .serve import Audit
@@ -69,6 +70,8 @@ class SampledItem:
     """Its text."""
     answers: tuple[tuple[str, str], ...] = ()
     """Its labels, each with the digit that stands for it in the text."""
+    metric: str = ""
+    """Suite and mean that it was drawn for, if it was drawn by metric."""
 
     def task(self, kind: str) -> ReviewTask:
         """Returns the task that the page shows."""
@@ -140,16 +143,26 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
+Metrics = Mapping[str, Collection[str]]
+"""Suite -> scores that images are labeled for. All that labels can correct, if none of these is."""
+
+
 def open_audit(
-    paths: Sequence[Path], kind: str, folder: Path, n: int | None = None, seed: int = 0
+    paths: Sequence[Path],
+    kind: str,
+    folder: Path,
+    n: int | None = None,
+    seed: int = 0,
+    metrics: Metrics | None = None,
 ) -> Audit:
     """Opens the audit of rows in one file or of a release, or of images drawn from runs.
 
+    metrics: draw `n` images for each of these of all runs together, which may be of several suites.
     Raises UsageError where runs and files are mixed, and for a draw from a file.
     """
     runs = [path for path in paths if is_run(path)]
     if runs and len(runs) == len(paths):
-        sample = draw_sample(paths, kind, folder, n, seed)
+        sample = draw_sample(paths, kind, folder, n, seed, metrics)
         return Audit.of(sample.form, sample.tasks, folder)
     if runs or len(paths) > 1:
         raise UsageError("name folders of runs, or one file of rows", code="missing-option")
@@ -173,7 +186,12 @@ def is_run(path: Path) -> bool:
 
 
 def draw_sample(
-    roots: Sequence[Path], kind: str, folder: Path, n: int | None = None, seed: int = 0
+    roots: Sequence[Path],
+    kind: str,
+    folder: Path,
+    n: int | None = None,
+    seed: int = 0,
+    metrics: Metrics | None = None,
 ) -> LabelingSample:
     """Reads the folder's sample, or draws and writes it if there is none.
 
@@ -194,14 +212,19 @@ def draw_sample(
             )
         return sample
     opened = {name: Run.open(Path(root)) for name, root in runs}
-    check_alike(opened)
+    if metrics is None:
+        check_alike(opened)
     if kind not in DEFAULT_SIZES:
         raise UsageError(
             f"{kind} is not drawn from runs: choose from {', '.join(DEFAULT_SIZES)}",
             code="unknown-name",
         )
-    draw = {"quality": _ratings, "compare": _pairs, "judge": _questions, "verdict": _verdicts}[kind]
-    items = draw(opened, n, random.Random(f"{kind} {seed}"))
+    rng = random.Random(f"{kind} {seed}")
+    if metrics is None:
+        draws = {"quality": _ratings, "compare": _pairs, "judge": _questions, "verdict": _verdicts}
+        items = draws[kind](opened, n, rng)
+    else:
+        items = _by_metric(opened, n, rng, metrics)
     sample = LabelingSample(kind, runs, n, seed, items)
     sample.save(path)
     return sample
@@ -276,6 +299,42 @@ def _verdicts(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> lis
 def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> list[SampledItem]:
     """`n` images for each question over all runs, whatever a judge answered, or none did."""
     items: dict[str, list[SampledItem]] = {}
+    for item in _askable(runs):
+        items.setdefault(item.question, []).append(item)
+    size = n or DEFAULT_SIZES["judge"]
+    return [item for question in sorted(items) for item in _uniform(items[question], size, rng)]
+
+
+def _by_metric(
+    runs: Mapping[str, Run], n: int | None, rng: random.Random, metrics: Metrics
+) -> list[SampledItem]:
+    """`n` images for each metric over all runs of its suite, with all questions that it needs."""
+    needed: dict[tuple[str, str, str], frozenset[str]] = {}  # run, case, metric -> questions
+    for name, run in runs.items():
+        suite, wanted = open_suite(run.header.suite), metrics[run.header.suite]
+        measures = list(suite.measures([Outcome(case) for case in run.cases()]))
+        chosen = [entry for entry in measures if entry[1].name in wanted] or measures
+        for questions, measure in chosen:
+            for outcome in measure.outcomes:
+                needed[name, outcome.case.id, f"{suite.name}/{measure.name}"] = questions
+    by_image: dict[tuple[str, str], list[SampledItem]] = {}
+    for item in _askable(runs):
+        by_image.setdefault((item.runs[0], item.case), []).append(item)
+    images: dict[str, list[SampledItem]] = {}
+    for run_name, case, metric in needed:
+        if asked := by_image.get((run_name, case)):
+            images.setdefault(metric, []).append(asked[0])
+    drawn = []
+    for metric in sorted(images):
+        for image in _uniform(images[metric], n or DEFAULT_SIZES["judge"], rng):
+            questions = needed[image.runs[0], image.case, metric]
+            asked = by_image[image.runs[0], image.case]
+            drawn += [replace(q, metric=metric) for q in asked if q.question in questions]
+    return drawn
+
+
+def _askable(runs: Mapping[str, Run]) -> Iterator[SampledItem]:
+    """Every question that a judge is asked about an image of the runs."""
     for name, run in runs.items():
         log = run.chosen_judges(())[0]
         persona = log.identity.get("persona", "standard")
@@ -287,7 +346,7 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
                     continue
                 row, image = evaluation.rows[case.row], run.images()[case.id]
                 for question in asking.planned(suite, row, case, image):  # of each frame alike
-                    item = _item(
+                    yield _item(
                         runs,
                         case,
                         (name,),
@@ -295,9 +354,6 @@ def _questions(runs: Mapping[str, Run], n: int | None, rng: random.Random) -> li
                         asked=(CLIP_PREAMBLE if image.frames else "") + question.prompt.strip(),
                         answers=tuple((label, digit) for digit, label in question.answers.items()),
                     )
-                    items.setdefault(question.name, []).append(item)
-    size = n or DEFAULT_SIZES["judge"]
-    return [item for question in sorted(items) for item in _uniform(items[question], size, rng)]
 
 
 def _uniform(items: Sequence[SampledItem], n: int, rng: random.Random) -> list[SampledItem]:

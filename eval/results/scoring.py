@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
-from ...human_labels import check_labels, labels_of_images, read_labels, single_labels
+from ...human_labels import (
+    check_labels,
+    draw_note,
+    labels_of_images,
+    read_labels,
+    single_labels,
+)
 from ...storage import write_whole
 from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
@@ -267,11 +273,17 @@ def _score(
         with_all, without = (_headline(suite, s) for s in (suite.score(judged), scores))
         left_out += f" ({suite.headline.score} {with_all} with all of them, {without} without)"
     notes += [left_out] if left_out else []
+    if labels and settings.labels and (note := draw_note(settings.labels)):
+        notes.append(note)
     scores += [*clip_scores(suite, believed), *corrected_by_labels(suite, believed, labels)]
     if check is not None and checking is not None:
         scores += corrected_by_gold(suite, judged, checking, check)
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
+        notes.append(
+            f"the error rates of {settings.card.name} are those of this run if the judge errs as "
+            f"often on both, and the images labeled there are a uniform draw"
+        )
         scores += corrected_by_card(suite, believed, agreement)
     if chose(run.root, run.header.generator, log):
         marks = (*marks, JUDGE_CHOSE)

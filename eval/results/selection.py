@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DataError
+from ...human_labels import draw_note
 from ..core import ORIGINAL, Outcome, Verdict
 from ..engine.run import Run
 from ..stats.bootstrap import Array
@@ -61,7 +62,7 @@ def judge_selection(
     labels_by_run = {str(root): run_labels(Run.open(root), labels, several) for root in roots}
     if not any(labels_by_run.values()):
         raise DataError(f"{labels}: no label is of an image of these runs", code="nothing-to-do")
-    by_judge: dict[str, list[JudgedRun]] = {}
+    note, by_judge = draw_note(labels), dict[str, list[JudgedRun]]()
     for judged_run in judged:
         by_judge.setdefault(judged_run.result.judge, []).append(judged_run)
     return {
@@ -71,6 +72,7 @@ def judge_selection(
                 for name, agreement in _confusions(_compared(runs, labels_by_run))
             ],
             "scores": score_differences(runs, labels_by_run),
+            "notes": [note] if note else [],
         }
         for judge, runs in by_judge.items()
     }

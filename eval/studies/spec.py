@@ -356,7 +356,11 @@ def labels_of(study: StudyFile, cell: Cell) -> tuple[Path | None, bool]:
     """The file of people's labels of a cell's images, and whether it is of several runs."""
     files = study.labels.get(cell.suite)
     if isinstance(files, str):
-        runs = {neighbor.run for neighbor in cells_of(study) if neighbor.suite == cell.suite}
+        runs = {
+            neighbor.run
+            for neighbor in cells_of(study)
+            if study.labels.get(neighbor.suite) == files
+        }
         return Path(files), len(runs) > 1
     file = (files or {}).get(cell.generator)
     return (Path(file) if file else None), False
