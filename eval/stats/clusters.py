@@ -92,6 +92,7 @@ def cluster_interval(
     statistic: Statistic | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    tested: bool = False,
 ) -> list[Estimate]:
     """Every statistic of the means of clustered values, with its 95 % interval.
 
@@ -100,6 +101,7 @@ def cluster_interval(
         interval is that of pairs of other members too.
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
+    tested: whether means have a p-value and an error too, which take draws; a statistic always has.
 
     Intervals never have a width of 0. `n` counts items with a value, for a statistic in any column;
     `clusters` is that of the mean that has the fewest; `error` is the standard deviation of the
@@ -111,6 +113,8 @@ def cluster_interval(
     if ((columns < low) | (columns > high)).any():
         raise ValueError(f"values from {np.nanmin(columns)} to {np.nanmax(columns)} exceed {ends}")
     means = _means(columns, labels, ends)
+    if statistic is None and not tested:
+        return _plain(means, columns, ends)
     bootstrap = _drawn(_together(means, resamples, seed), means, ends, statistic)
     rigid = _rigid(bootstrap, high - low)
     if rigid.any():
@@ -145,6 +149,17 @@ def cluster_interval(
             )
         )
     return estimates
+
+
+def _plain(means: _Means, columns: Array, ends: tuple[float, float]) -> list[Estimate]:
+    """The means of columns (n, k) with their intervals, without draws."""
+    fewest = int(min(means.clusters[means.clusters > 0], default=0))
+    values = ends[0] + (ends[1] - ends[0]) * means.share
+    counts = (~np.isnan(columns)).sum(axis=0)
+    return [
+        Estimate(float(value), _mean_interval(means, i, ends), n=int(counts[i]), clusters=fewest)
+        for i, value in enumerate(values)
+    ]
 
 
 def effective_items(values: ArrayLike, clusters: ArrayLike) -> float:

@@ -195,7 +195,7 @@ def statistics(
     only the first ones are scores. counts: n of each; tested: whether scores have the p-value of
     their difference from 0.
     """
-    estimates = cluster_interval(columns, clusters, ends, statistic)
+    estimates = cluster_interval(columns, clusters, ends, statistic, tested=tested)
     return [
         Score.of(
             estimate.scaled(factor_of(unit)),

@@ -28,7 +28,7 @@ def prr(means: np.ndarray) -> np.ndarray:
 
 
 def mean(values: object, clusters: object, ends: tuple[float, float] = (0, 1)) -> Estimate:
-    return cluster_interval(values, clusters, ends)[0]
+    return cluster_interval(values, clusters, ends, tested=True)[0]
 
 
 @pytest.mark.parametrize("statistic", [None, gap, prr, order_and_entity_effect])

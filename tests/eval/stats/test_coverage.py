@@ -1,0 +1,98 @@
+"""`benchmarks/coverage.py`: every interval that the package prints has a simulation."""
+
+import importlib
+import importlib.util
+import inspect
+import math
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import counterprior.eval.stats as stats
+
+BENCHMARK = Path(stats.__file__).parents[2] / "benchmarks/coverage.py"
+ELSEWHERE = {
+    "bounds": "exact: what missing values could be, without sampling",
+    "cluster_bootstrap": "percentiles for people/gate.py and the checker's audit",
+    "confidence_sequence": "benchmarks/race.py",
+}
+"""Functions with intervals that `coverage.py` doesn't simulate, and why."""
+
+
+@pytest.fixture(scope="module")
+def coverage() -> ModuleType:
+    if "coverage_of_intervals" not in sys.modules:
+        spec = importlib.util.spec_from_file_location("coverage_of_intervals", BENCHMARK)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+    return sys.modules["coverage_of_intervals"]
+
+
+def interval_functions() -> set[str]:
+    """Public functions of eval/stats that return an interval or an estimate."""
+    names = set()
+    for module_info in pkgutil.iter_modules(stats.__path__):
+        module = importlib.import_module(f"{stats.__name__}.{module_info.name}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            returned = str(inspect.signature(function).return_annotation)
+            own = function.__module__ == module.__name__ and not name.startswith("_")
+            if own and any(kind in returned for kind in ("Estimate", "Interval", "Bootstrap")):
+                names.add(name)
+    return names
+
+
+def test_every_function_with_an_interval_is_simulated(coverage: ModuleType) -> None:
+    simulated = {name for family in coverage.families() for name in family.of.split()}
+    assert interval_functions() - simulated == set(ELSEWHERE)
+
+
+def test_each_family_simulates_its_settings(coverage: ModuleType) -> None:
+    for family in coverage.families():
+        for setting in (family.grid[0], family.grid[-1]):
+            assert len(setting) == len(family.names.split()), family.title
+        cell = coverage.measured(family, family.grid[-1], 2)
+        assert cell.undefined == 1 or 0 <= cell.coverage <= cell.silent <= 1, family.title
+
+
+@pytest.mark.parametrize(("warning", "fails"), [("", True), ("few", False)])
+def test_an_interval_that_is_too_narrow_fails(
+    coverage: ModuleType, monkeypatch: pytest.MonkeyPatch, warning: str, fails: bool
+) -> None:
+    """Half of every interval is cut off; with a warning that is no failure."""
+    family = coverage.families()[0]
+
+    def halved(rng: object, *setting: object) -> object:
+        estimate, truth = family.simulate(rng, *setting)
+        low, high = estimate.interval
+        middle = (low + high) / 2
+        half = (low, middle) if estimate.value < middle else (middle, high)
+        return type(estimate)(
+            estimate.value, type(estimate.interval)(*half), warning=warning
+        ), truth
+
+    place = (0, family.grid.index((40, 4, "even", 0.75, 0.5)), 50)
+    assert coverage.cell_of(place)[1] is False
+    broken = coverage.Family("x", halved, family.grid, family.names, "")
+    monkeypatch.setattr(coverage, "families", lambda: [broken])
+    assert coverage.cell_of(place)[1] is fails
+
+
+def test_the_command_prints_a_line_for_a_family_and_exits_by_its_cells(tmp_path: Path) -> None:
+    cells = tmp_path / "cells.csv"
+    result = subprocess.run(
+        [sys.executable, BENCHMARK, "--runs", "4", "--only", "independent", "--cells", cells],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    line = next(line for line in result.stdout.splitlines() if line.startswith("share of"))
+    assert "25 cells" in line and "worst" in line
+    assert result.returncode == int("(0 fail)" not in line), result.stderr
+    rows = cells.read_text().splitlines()
+    assert len(rows) == 26 and not math.isnan(float(rows[1].rsplit('"', 1)[1].split(",")[1]))
