@@ -36,7 +36,7 @@ from scipy.stats import kendalltau, norm, spearmanr
 from counterprior.eval.results.leaderboard import paired
 from counterprior.eval.stats.agreement import cohen_kappa
 from counterprior.eval.stats.clusters import Statistic, cluster_interval, effective_items
-from counterprior.eval.stats.correction import ppi, rogan_gladen
+from counterprior.eval.stats.correction import by_error_rates, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import Kind, correlation
 from counterprior.eval.stats.distances import kernel_distance
 from counterprior.eval.stats.estimate import Estimate
@@ -444,6 +444,38 @@ def by_card(
     return estimate, rate
 
 
+def by_gold(
+    rng: np.random.Generator,
+    gold: int,
+    clusters: int,
+    items: int,
+    rate: float,
+    right: float,
+    abstains: float,
+) -> tuple[Estimate, float]:
+    """Right, wrong and invalid items; the judge abstains on a share of the wrong ones.
+
+    gold: images of each of the three kinds, in clusters of two. One item in ten is invalid.
+    """
+    rows = np.array(
+        [
+            [right, 1 - right, 0.0],
+            [(1 - abstains) * (1 - right), (1 - abstains) * right, abstains],
+            [(1 - right) / 2, (1 - right) / 2, right],
+        ]
+    )
+    steps = rows.cumsum(axis=1)
+    member = members(rng, clusters, items)
+    truth = 1 - answers(rng, member, rate, 1.5 if items > 1 else 0.0).astype(int)
+    truth[rng.random(len(truth)) < 0.1] = 2
+
+    def judged(kinds: NDArray[np.intp]) -> NDArray[np.intp]:
+        return np.minimum(2, (rng.random(len(kinds))[:, None] > steps[kinds]).sum(axis=1))
+
+    confusion = [(judged(np.full(gold, kind)), np.arange(gold) // 2) for kind in range(3)]
+    return by_error_rates(judged(truth), member, confusion, (1.0, 0.0, math.nan)), rate
+
+
 # Agreement
 
 
@@ -752,6 +784,19 @@ def families() -> list[Family]:
             ),
             "card clusters items rate right",
             "rogan_gladen effective_items",
+        ),
+        Family(
+            "corrected by gold images",
+            by_gold,
+            grid(
+                (40, 200),
+                ((50, 1), (400, 1), (15, 8), (100, 8)),
+                (0.1, 0.5, 0.9),
+                (0.9, 0.98),
+                (0.0, 0.3),
+            ),
+            "gold clusters items rate right abstains",
+            "by_error_rates",
         ),
         Family(
             "kappa",

@@ -49,7 +49,8 @@ def interval_functions() -> set[str]:
 
 def test_every_function_with_an_interval_is_simulated(coverage: ModuleType) -> None:
     simulated = {name for family in coverage.families() for name in family.of.split()}
-    assert interval_functions() - simulated == set(ELSEWHERE)
+    missing = interval_functions() - simulated - set(ELSEWHERE)
+    assert not missing, f"add a Family of {missing} to benchmarks/coverage.py, or name it ELSEWHERE"
 
 
 def test_each_family_simulates_its_settings(coverage: ModuleType) -> None:
