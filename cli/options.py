@@ -55,6 +55,9 @@ Frames = Annotated[
     str, Model(help="Frames of a clip: first,middle,last; numbers; count=8; or rate=2.")
 ]
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
+Only = Annotated[
+    Path | None, Input(help="File of prompts to use, one id a line, e.g. a short form of `items`.")
+]
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]
 Runs = Annotated[list[Path], typer.Argument(help="Folders of judged runs.")]
@@ -136,6 +139,7 @@ class RowOptions:
     data: Data = "dist/counterprior"
     revision: Revision = None
     limit: Limit = None
+    only: Only = None
     seeds: Seeds = 1
 
 

@@ -19,9 +19,9 @@ from ..parsing import write_rows
 from ..progress import Progress, silent
 from ..storage import write_whole
 from .clips.frames import USUAL
-from .core import ALL, Generator, Judge, Outcome, Question, Score, describe
+from .core import ALL, Case, Generator, Judge, Outcome, Question, Score, describe
 from .engine.costs import Cost
-from .engine.data import read_rows, sample_rows
+from .engine.data import only_cases, read_rows, sample_rows
 from .engine.evaluation import RunSettings, source_image
 from .engine.steps import JudgeSettings, evaluate_run
 from .generators import as_generator
@@ -69,6 +69,7 @@ def prompts(
     data: str = DATA,
     revision: str | None = None,
     limit: int | None = None,
+    only: str | Path | None = None,
     seeds: int = 1,
 ) -> list[PromptCase]:
     """Lists every image that a suite asks for, in the order of the config, to be made anywhere.
@@ -76,12 +77,21 @@ def prompts(
     Rows whose seed image is missing from the release are left out.
 
     Give the images back to `evaluate` as a mapping from `id`, or as a folder of files named `file`.
-    Raises UsageError for an unknown suite, a limit below 1 or seeds outside 1 to 4, ReleaseError
-    for data that can't be read.
+    only: file of the prompts to list, one id a line, e.g. a short form. Raises UsageError for an
+    unknown suite, a limit below 1 or seeds outside 1 to 4, ReleaseError for data that can't be
+    read.
     """
     _check_sample(limit, seeds)
     opened = open_suite(suite)
     sampled = read_rows(data, suite, revision)
+    sources = {}
+    cases: list[Case] = []
+    for row in sample_rows(sampled.rows, limit, opened.together):
+        if not row.lacks_source:
+            sources[row.id] = source_image(row)
+            cases += opened.cases(row, seeds)
+    if only is not None:
+        cases = only_cases(Path(only), limit, cases)
     return [
         PromptCase(
             case.id,
@@ -90,11 +100,9 @@ def prompts(
             file=case.file,
             row=case.row,
             variant=case.variant,
-            source=source_image(row),
+            source=sources[case.row],
         )
-        for row in sample_rows(sampled.rows, limit, opened.together)
-        if not row.lacks_source
-        for case in opened.cases(row, seeds)
+        for case in cases
     ]
 
 
@@ -225,6 +233,7 @@ def evaluate(
     data: str = DATA,
     revision: str | None = None,
     limit: int | None = None,
+    only: str | Path | None = None,
     seeds: int = 1,
     probes: Sequence[str] = (),
     persona: str = "standard",
@@ -248,6 +257,8 @@ def evaluate(
     mappings, one text for all or ``{"generator": ..., "judge": ...}``; without it the result notes
     that they have no version.
 
+    only: file of the prompts that are used, one id a line, e.g. a short form of `items`.
+
     out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
     with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames
     of a clip are judged, e.g. ``rate=2``. gold: folder of `judge-check`, None for ``out/gold``:
@@ -267,7 +278,15 @@ def evaluate(
     )
     check = CheckFirst(Path(gold or root / FOLDER), judges, judge_settings, progress)
     done = evaluate_run(
-        RunSettings(suite, data, out=root, revision=revision, seeds=seeds, limit=limit),
+        RunSettings(
+            suite,
+            data,
+            out=root,
+            revision=revision,
+            seeds=seeds,
+            limit=limit,
+            only=Path(only) if only else None,
+        ),
         as_generator(generator, versions["generator"]),
         judges=judges,
         settings=judge_settings,

@@ -106,7 +106,12 @@ class Case:
     @property
     def id(self) -> str:
         """Unique in a suite."""
-        return f"{self.row}-{self.variant}-{self.seed}"
+        return f"{self.item}-{self.seed}"
+
+    @property
+    def item(self) -> str:
+        """Its prompt, whatever the seed; unique in a suite."""
+        return f"{self.row}-{self.variant}"
 
     @property
     def cluster(self) -> Cluster:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ...errors import UsageError
+from ...errors import DataError, UsageError
 from ...release import (
     ReleaseError,
     iter_records,
@@ -21,6 +21,7 @@ from ...release import (
     published_file,
 )
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
+from ..core import Case
 from ..store.spool import ChosenRows, SpooledRows
 from ..suites import SUITES
 
@@ -130,3 +131,39 @@ def sample_rows(
     count = max(1, limit // max(map(len, groups.values())))
     chosen = random.Random(0).sample(list(groups), min(count, len(groups)))
     return ChosenRows(rows, sorted(number for name in chosen for number in groups[name]))
+
+
+def read_only(path: Path) -> frozenset[str]:
+    """Ids of prompts (row and variant) or cases, one a line, e.g. of a short form.
+
+    Raises DataError for a file that can't be read, and for an empty one.
+    """
+    try:
+        ids = frozenset(path.read_text("utf-8").split())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.reason
+        code = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
+        raise DataError(f"--only {path}: {reason}", code=code) from None
+    if not ids:
+        raise DataError(f"--only {path}: no id: write one a line", code="nothing-to-do")
+    return ids
+
+
+def only_cases(path: Path, limit: int | None, cases: Iterable[Case]) -> list[Case]:
+    """The cases whose ids, or those of their prompts, a file lists.
+
+    Raises UsageError for ids that no case has, and for a sample of rows besides.
+    """
+    if limit is not None:
+        raise UsageError("--only names the prompts: leave out --limit", code="conflicting-options")
+    ids = read_only(path)
+    chosen = [case for case in cases if case.item in ids or case.id in ids]
+    unknown = sorted(ids - {case.item for case in chosen} - {case.id for case in chosen})
+    if unknown:
+        raise UsageError(
+            f"--only {path}: {len(unknown):,} of {len(ids):,} ids are of no prompt, the first "
+            f"{unknown[0]!r}",
+            "take a list of the same suite and release",
+            code="unknown-reference",
+        )
+    return chosen

@@ -33,13 +33,13 @@ from ..generators.paid import PaidGenerator
 from ..judges import Answering
 from ..methods import Method
 from ..store.shards import RunLock, RunShard
-from ..store.spool import RowIndex
+from ..store.spool import ChosenRows, RowIndex
 from ..store.verdicts import Answered, OpenQuestion, Tally, VerdictLog, judging_identity
 from ..suites import open_suite
 from ..suites.base import Suite
 from ..workers.farm import IN_PROCESS, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
-from .data import Rows, read_rows, row_fields, sample_rows
+from .data import Rows, only_cases, read_only, read_rows, row_fields, sample_rows
 from .making import (
     CaseToMake,
     ImageStore,
@@ -77,6 +77,8 @@ class RunSettings:
     """Name of the subset of cases that a new run has; all if empty."""
     cases: frozenset[str] | None = None
     """The ids of these cases; None for all."""
+    only: Path | None = None
+    """File of the prompts that a new run has, see `data.read_only`; None for all."""
 
 
 @dataclass
@@ -512,7 +514,7 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
     row_index = RowIndex(sample_rows(rows.rows, settings.limit, suite.together))
-    cases = (
+    cases: Iterator[Case] = (
         replace(case, source=source)
         for row in row_index.values()
         for source in (source_name(row),)
@@ -520,12 +522,21 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         if not settings.variants or case.variant in settings.variants
         if settings.cases is None or case.id in settings.cases
     )
+    if settings.only is not None:
+        chosen = only_cases(settings.only, settings.limit, cases)
+        chosen_rows = {case.row for case in chosen}
+        numbers = (number for number, row in enumerate(row_index) if row in chosen_rows)
+        row_index, cases = RowIndex(ChosenRows(rows.rows, numbers)), iter(chosen)
     return suite, row_index, cases
 
 
 def _header(
     settings: RunSettings, rows: Rows, row_count: int, generator: Mapping[str, str]
 ) -> RunHeader:
+    where = settings.where
+    if settings.only is not None:
+        digest = hashlib.sha256(" ".join(sorted(read_only(settings.only))).encode()).hexdigest()
+        where = f"only {digest[:12]}"
     return RunHeader(
         suite=settings.suite,
         data=settings.data,
@@ -534,7 +545,7 @@ def _header(
         seeds=settings.seeds,
         limit=settings.limit,
         generator=dict(generator),
-        where=settings.where,
+        where=where,
     )
 
 

@@ -128,6 +128,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
+def false_discovery_adjusted(p_values: Sequence[float]) -> list[float]:
+    """P-values adjusted for the false discovery rate (Benjamini and Hochberg 1995), in their order.
+
+    Of those below alpha a share of alpha is false on average. NaN stays, and counts as no test.
+
+    >>> false_discovery_adjusted([0.01, float("nan"), 0.04, 0.03])
+    [0.03, nan, 0.04, 0.04]
+    """
+    values = np.asarray(p_values, dtype=float)
+    adjusted = np.full(len(values), np.nan)
+    tests = np.flatnonzero(~np.isnan(values))
+    order = tests[np.argsort(-values[tests], kind="stable")]
+    ranks = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum.accumulate(np.minimum(1.0, values[order] * len(order) / ranks))
+    return [float(p) for p in adjusted]
+
+
 def tied_groups(
     scores: Mapping[str, float], p_values: Mapping[tuple[str, str], float], alpha: float = ALPHA
 ) -> list[list[str]]:
