@@ -104,7 +104,10 @@ def score(
         Path | None, Input(help="scores.json of another labeled run, to correct with.")
     ] = None,
     gold: Annotated[
-        Path | None, Input(help="Folder of judge-check: leave out what misled the judge.")
+        Path | None,
+        Input(
+            help="Folder of judge-check: leave out what misled the judge, or correct its misses."
+        ),
     ] = None,
     groups: Annotated[bool, Output(help="Also print the scores of groups.")] = False,
     json: Json = False,

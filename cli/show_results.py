@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .console import console, new_table, print_note
 
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..eval.engine.steps import Done
+    from ..eval.results.detectability import DetectorCheck
     from ..eval.results.judge_card import HumanAgreement, JudgeCard
     from ..eval.results.scoring import Result
     from ..eval.selftest.run import Check
+    from ..eval.studies.detector_check import CheckedDetectors
     from ..eval.studies.judge_check import CheckedJudges
 
 
@@ -112,6 +114,51 @@ def print_judge_checks(checked: CheckedJudges) -> None:
         if unchecked := set(check.unchecked.values()):
             why = "no verdict on all the images that could mislead it"
             output.print(f"{len(unchecked):,} {gold.items} are unchecked: {why}")
+
+
+def print_detectors(checked: CheckedDetectors) -> None:
+    """Prints how often each judge misses things that are there, by class and size."""
+    from ..eval.results.detectability import SIZES
+
+    output = console(width=140)
+    for check in checked.checks:
+        columns = [f"area {size:.0%}, 95 %" for size in SIZES]
+        numbers = ("there", "cut-outs", "missed", *columns, "not there", "seen")
+        title = f"{check.judge}: missed of what is there, of {check.images:,} composed images (%)"
+        table = new_table("class", *numbers, numbers=numbers, title=title)
+        for line in checked.rates(check):
+            table.add_row(
+                line.name,
+                f"{line.there:,}",
+                f"{line.cutouts:,}",
+                f"{line.missed:,}",
+                *(estimate.text("%") for estimate in line.missing_at),
+                f"{line.absent:,}",
+                f"{line.invented:,}",
+            )
+        output.print(table)
+        if check.failed:
+            print_note(f"{check.judge}: {check.failed:,} images without a verdict, left out")
+    for note in checked.notes:
+        print_note(f"note: {note}")
+    print_note(f"correct a run with `counterprior score RUN --gold {checked.done.run.root.parent}`")
+
+
+def detector_json(checked: CheckedDetectors, check: DetectorCheck) -> dict[str, Any]:
+    """The rates of a judge for a machine, in percent."""
+    from ..eval.results.detectability import SIZES
+
+    return {
+        "judge": check.judge,
+        "images": check.images,
+        "failed": check.failed,
+        "areas": list(SIZES),
+        "classes": [
+            {**vars(line), "missing_at": [e.to_json() for e in line.missing_at]}
+            for line in checked.rates(check)
+        ],
+        "notes": list(checked.notes),
+    }
 
 
 def print_checks(checks: Sequence[Check]) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from typer import Argument
 
+from ..errors import UsageError
 from .console import WRONG
 from .options import (
     CallOptions,
@@ -27,7 +28,13 @@ from .options import (
 )
 from .progress import progress_bar
 from .show_metrics import print_metrics
-from .show_results import print_checks, print_done, print_judge_checks
+from .show_results import (
+    detector_json,
+    print_checks,
+    print_detectors,
+    print_done,
+    print_judge_checks,
+)
 
 
 def plan(
@@ -66,41 +73,72 @@ def judge_check(
         list[str] | None,
         Input(help="Config whose judges are checked; repeatable. Else all with gold images."),
     ] = None,
+    cutouts: Annotated[
+        Path | None,
+        Input(help="CLASS/*.png to compose images of, for spatial_uc and spatial_visor."),
+    ] = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
     persona: Persona = "standard",
     json: Json = False,
 ) -> None:
-    """Test judges on gold images, whose truth is known: on which items can each be believed?
+    """Test judges on images whose truth is known: on which items can each be believed?
+
+    For spatial_uc and spatial_visor, images are composed, and show what a detector misses.
 
     Example: `counterprior judge-check --judge openai:MODEL --out gold --max-usd 5`
     """
+    from ..eval.studies.detector_check import COMPOSED, check_detectors
     from ..eval.studies.judge_check import check_judges
 
+    composed = [name for name in suite or () if name in COMPOSED]
+    others = [name for name in suite or () if name not in COMPOSED]
+    if cutouts is not None and not composed:
+        raise UsageError(
+            "--cutouts is for judges that detect", "add --suite spatial_uc", code="missing-option"
+        )
     with progress_bar() as progress:
-        checked_suites = check_judges(
-            data,
-            out,
-            judges,
-            suites=suite or (),
-            persona=persona,
-            revision=revision,
-            limit=limit,
-            cost=calls.cost(),
-            progress=progress,
+        detectors = [
+            check_detectors(
+                data,
+                out,
+                judges,
+                name,
+                cutouts=cutouts,
+                revision=revision,
+                limit=limit,
+                cost=calls.cost(),
+                progress=progress,
+            )
+            for name in composed
+        ]
+        checked_suites = (
+            check_judges(
+                data,
+                out,
+                judges,
+                suites=others,
+                persona=persona,
+                revision=revision,
+                limit=limit,
+                cost=calls.cost(),
+                progress=progress,
+            )
+            if others or not composed
+            else []
         )
     if json:
-        print(
-            dumps(
-                {f.suite.name: [asdict(check) for check in f.checks] for f in checked_suites},
-                indent=2,
-            )
-        )
+        by_suite = {f.suite.name: [asdict(check) for check in f.checks] for f in checked_suites}
+        by_suite |= {d.suite: [detector_json(d, check) for check in d.checks] for d in detectors}
+        print(dumps(by_suite, indent=2))
         return
     for checked in checked_suites:
         print_done(checked.done)
         print_judge_checks(checked)
+    for detected in detectors:
+        print_done(detected.done)
+        print_detectors(detected)
 
 
 def race(

@@ -30,8 +30,10 @@ from ..stats.estimate import value_text
 from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
+from ..suites.spatial import SpatialSuite
 from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_gold, corrected_by_labels, read_cards
+from .detectability import corrected_if_seen, read_detector_check
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
 from .marks import JUDGE_CHOSE, UNCHECKED, marks_of
@@ -50,8 +52,9 @@ class ScoreSettings:
     card: Path | None = None
     """scores.json of another run, whose labels give the same judge's error rates."""
     gold: Path | None = None
-    """Folder of `judge-check`: items that misled a judge there are left out, e.g. pairs. None for
-    the run's own check, which `eval` and studies write."""
+    """Folder of `judge-check`: items that misled a judge there are left out, e.g. pairs, and scores
+    are corrected for what a detector missed there. None for the run's own check, which `eval` and
+    studies write."""
     judges: tuple[str, ...] = ()
     """Only these judges, see `Run.chosen_judges`; all where empty."""
     across_judges: bool = False
@@ -287,6 +290,10 @@ def _score(
         scores += corrected_by_card(suite, believed, agreement)
     if chose(run.root, run.header.generator, log):
         marks = (*marks, JUDGE_CHOSE)
+    if settings.gold is not None and _is_composed(suite):
+        detector = read_detector_check(settings.gold / suite.name, card.comparable)
+        if_seen, rates_note = corrected_if_seen(believed, detector, run)
+        scores, notes = [*scores, *if_seen], [*notes, rates_note]
     result = Result(
         run=run.header,
         folder=str(run.root),
@@ -309,6 +316,8 @@ def _headline(suite: Suite[Any], scores: Sequence[Score]) -> str:
 def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
     """Reads the check of the judge on gold images. Raises DataError for a judge that is not in
     `gold`, and for a suite without gold images."""
+    if gold is not None and _is_composed(suite):
+        return None
     if gold is not None and not suite.gold:
         raise DataError(
             f"{suite.name} has no gold images that check its judges: leave out --gold",
@@ -317,6 +326,11 @@ def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -
     if gold is not None:
         return check_for(gold / suite.gold, card.comparable)
     return find_check(run.root, card.comparable) if suite.gold else None
+
+
+def _is_composed(suite: Suite[Any]) -> bool:
+    """Whether judges of the suite are checked on composed images, in place of gold images."""
+    return isinstance(suite, SpatialSuite) and suite.can_be_composed
 
 
 def _card_of(

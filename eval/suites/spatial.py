@@ -43,6 +43,15 @@ MEANINGS = {
     "measure": "Mean of the number that the judge measures, e.g. PSE; 0 where a thing is missing, "
     "as published.",
 }
+IF_SEEN: Mapping[str, str] = {
+    "decided_if_seen": "`decided`, if the detector missed nothing: share of images that "
+    "show both things and can be decided.",
+    "accuracy_unconditional_if_seen": "`accuracy_unconditional`, if the detector missed "
+    "nothing: share of images that show both things in the stated relation.",
+    "accuracy_if_seen": "`accuracy`, if the detector missed nothing.",
+}
+"""Score corrected by detection rates on composed images -> its meaning; see
+`results.detectability`."""
 CHECKED: Mapping[str, CheckVerdict] = {
     "holds": "PASS",
     "opposite": "FAIL",
@@ -58,6 +67,8 @@ class SpatialSuite(Suite[P]):
     """Does the stated relation hold, or its opposite?"""
 
     has_right_images = True
+    can_be_composed: ClassVar[bool] = True
+    """Whether images with known things can be composed for its rows."""
     prompts = ("order", "stack")
     worths = {QUESTION: HOLDS}
     headline = Headline(
@@ -67,7 +78,7 @@ class SpatialSuite(Suite[P]):
         items=case_items(QUESTION, UNCONDITIONAL),
         broken_down=("accuracy_unconditional",),
     )
-    meanings: ClassVar[Mapping[str, str]] = MEANINGS
+    meanings: ClassVar[Mapping[str, str]] = {**MEANINGS, **IF_SEEN}
 
     def claim(self, row: P) -> Stated:
         """The relation that the row's prompt states."""
@@ -163,9 +174,12 @@ class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
     """VISOR's two-object prompts."""
 
     name = "spatial_visor"
-    meanings = MEANINGS | {
-        f"visor_{n}": f"Share of prompts of whose four images at least {n} hold."
-        for n in range(1, 5)
+    meanings = {
+        **SpatialSuite.meanings,
+        **{
+            f"visor_{n}": f"Share of prompts of whose four images at least {n} hold."
+            for n in range(1, 5)
+        },
     }
 
     def cases(self, row: SpatialVISOR, seeds: int) -> Iterator[Case]:
@@ -241,6 +255,8 @@ class Spatial3DSuite(SpatialSuite[Spatial3D]):
     """In front of, behind, partly hidden by: PSE-3D, T2I-CompBench's depth, or a language model."""
 
     name = "spatial_3d"
+    can_be_composed = False
+    meanings = MEANINGS
     prompts = ("depth", "occlusion")
 
     def cases(self, row: Spatial3D, seeds: int) -> Iterator[Case]:
