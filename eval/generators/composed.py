@@ -38,7 +38,7 @@ _ALONG, _ACROSS = 0.46, 0.92
 """Longest sides of a cut-out along the axis of the relation, and across."""
 
 
-class Thing(NamedTuple):
+class KnownThing(NamedTuple):
     """A thing in a composed image."""
 
     name: str
@@ -56,7 +56,7 @@ class KnownImages(Generator, Protocol):
         """Whether it has any of the classes."""
         ...
 
-    def things(self, request: ImageRequest) -> list[Thing]:
+    def things(self, request: ImageRequest) -> list[KnownThing]:
         """What the image of a request shows."""
         ...
 
@@ -106,9 +106,10 @@ class CutOuts(Generator):
     def can_show(self, names: Iterable[str]) -> bool:
         return any(_class_name(name) in self._images for name in names)
 
-    def things(self, request: ImageRequest) -> list[Thing]:
+    def things(self, request: ImageRequest) -> list[KnownThing]:
         return [
-            Thing(name, cutout, box.area / SIDE**2) for name, cutout, box in self._layout(request)
+            KnownThing(name, cutout, box.area / SIDE**2)
+            for name, cutout, box in self._layout(request)
         ]
 
     def generate(self, request: ImageRequest) -> Image.Image:
@@ -181,13 +182,13 @@ class Drawings(Generator):
     def can_show(self, names: Iterable[str]) -> bool:
         return all(_entity(name) for name in names)
 
-    def things(self, request: ImageRequest) -> list[Thing]:
+    def things(self, request: ImageRequest) -> list[KnownThing]:
         names = {_entity(request.fields[f]): request.fields[f] for f in ("object_a", "object_b")}
         things = []
         for figure in self._renderer.scene(request).figures:  # type: ignore[attr-defined]
             left, top, right, bottom = placed_image(figure)[1]
             area = (right - left) * (bottom - top) / (WIDTH * HEIGHT)
-            things.append(Thing(names[figure.entity], "drawing", area))
+            things.append(KnownThing(names[figure.entity], "drawing", area))
         return things
 
     def generate(self, request: ImageRequest) -> Image.Image:
