@@ -409,8 +409,8 @@ class Score(Estimate):
     name: str
     """Metric, e.g. `hom`."""
     unit: str
-    """`%` (0 to 100, or -100 to 100 if signed), `1` (0 to 1, or any number), or the things counted,
-    e.g. `images`."""
+    """`%` (0 to 100, or -100 to 100 if signed), `1` (0 to 1, or any number), `log odds`, or the
+    things counted, e.g. `images`."""
     group: str = ALL
     """`all`, or `column=value`."""
     wide: Interval = NOTHING

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from .intervals import NOTHING, Interval
 
+LOG_ODDS = "log odds"
+"""Unit of natural logarithms of odds."""
 UNDEFINED = "undefined"
 """Stands in place of a number that is NaN."""
 
@@ -71,18 +73,17 @@ class Estimate:
 
 
 def value_text(value: float, unit: str, undefined: str = UNDEFINED) -> str:
-    """One decimal for percent, three for shares, none for counts of e.g. images.
+    """One decimal for percent, two for log odds, three for shares, none for counts of e.g. images.
 
     >>> value_text(51.304, "%"), value_text(0.5, "1"), value_text(1700.0, "images")
     ('51.3', '0.500', '1,700')
-    >>> value_text(float("nan"), "%")
-    'undefined'
+    >>> value_text(0.9951, LOG_ODDS), value_text(float("nan"), "%")
+    ('1.00', 'undefined')
     """
     if math.isnan(value):
         return undefined
-    if unit not in ("%", "1"):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if unit == "%" else f"{value:.3f}"
+    digits = {"%": 1, LOG_ODDS: 2, "1": 3}
+    return f"{value:.{digits[unit]}f}" if unit in digits else f"{value:,.0f}"
 
 
 def p_text(p_value: float) -> str:

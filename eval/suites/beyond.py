@@ -29,9 +29,10 @@ from ..core import (
 )
 from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
 from ..stats.bootstrap import Array
+from ..stats.comparison import sign_flip
 from ..stats.intervals import folded
 from .base import Headline, Item, Items, Measure, Suite, scene_label
-from .scoring import mean_score, statistics
+from .scoring import mean_score, order_log_odds, pair_numbers, row_numbers, statistics
 from .worths import Worth
 
 IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", unscored=(INVALID,))
@@ -105,10 +106,12 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
     )
     meanings = {
         "order_bias": "The order index without its sign, as Hom is: chance alone gives more than "
-        "0.",
+        "0 (the null). p: share of sign patterns over sets of entities that give as much.",
         "order_index": "Mean of Kendall's tau of order in the image and order of mention, times "
         "100: +100 where every image shows the order of mention, -100 where every image reverses "
         "it. With two entities that is the signed index.",
+        "order_log_odds": "The effect of mention order on two entities, one mentioned right after "
+        "the other, in log odds within each pair, whatever the pair prefers.",
         "monotone": "Share of valid images that show the whole order of mention.",
         "monotone_of_all": "The same of all judged images; one without an order counts as failed, "
         "as the rebuttal counts three entities.",
@@ -179,17 +182,24 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         index = mean_score(
             "order_index", taus, outcomes, ends=IN_ORDER.ends, group=group, excluded=excluded
         )
+        test = sign_flip(taus, pair_numbers(outcomes))
         bias = replace(
             index,
             name="order_bias",
             value=abs(index.value),
             interval=folded(index.interval),
             bounds=folded(index.bounds),
+            null=100 * test.null,
+            p_value=test.p_value,
         )
         return [
             bias,
             index,
-            mean_score("monotone", monotone_values, outcomes, group=group, excluded=excluded),
+            _log_odds(outcomes, group),
+            replace(
+                mean_score("monotone", monotone_values, outcomes, group=group, excluded=excluded),
+                null=100 * _chance(outcomes),
+            ),
             mean_score("monotone_of_all", of_all, outcomes, group=group, excluded=failed),
             mean_score("valid", valid, outcomes, group=group, excluded=failed),
         ]
@@ -210,6 +220,34 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         }
 
 
+def _log_odds(outcomes: Sequence[Outcome], group: str) -> Score:
+    """The effect of mention order on two entities that are mentioned one right after the other.
+
+    Two neighbors are neighbors in the other order, too: `pair_12` of three entities is its
+    `pair_23`.
+    """
+    named = [outcome for outcome in outcomes for _ in range(max(1, len(outcome.case.weights) - 1))]
+    neighbors = [
+        question
+        for outcome in outcomes
+        for question in outcome.case.weights
+        if question != "pair_13"
+    ]
+    swapped = [outcome.case.variant == "swapped" for outcome in named]
+    second_pair = [
+        len(outcome.case.weights) > 1 and (question == "pair_23") != is_swapped
+        for outcome, question, is_swapped in zip(named, neighbors, swapped, strict=True)
+    ]
+    signs = np.array(
+        [
+            math.nan if order_of(outcome) else IN_ORDER.of(outcome.verdict(question))
+            for outcome, question in zip(named, neighbors, strict=True)
+        ]
+    )
+    pairs = 2 * row_numbers(named) + np.array(second_pair, dtype=int)
+    return order_log_odds(signs, swapped, pairs, named, group)
+
+
 def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:
     """Accuracy where a fact fixes the order, mentioned in that order and in the other."""
     values = np.array([right(outcome) for outcome in fixed])
@@ -222,7 +260,7 @@ def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:
     def with_difference(means: Array) -> Array:
         return np.concatenate([means, means[..., :1] - means[..., 1:]], axis=-1)
 
-    return statistics(
+    scores = statistics(
         ("accuracy_aligned", "accuracy_reverse", "delta"),
         columns,
         np.array([outcome.case.clusters[0] for outcome in fixed]),
@@ -231,3 +269,14 @@ def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:
         counts=(*counts, sum(counts)),
         excluded=count_excluded([order_of(outcome) for outcome in fixed], [""]),
     )
+    chance = 100 * _chance(fixed)
+    return [score if score.name == "delta" else replace(score, null=chance) for score in scores]
+
+
+def _chance(outcomes: Sequence[Outcome]) -> float:
+    """Share of valid images with one given order where all orders are alike; NaN without a valid
+    image."""
+    valid = [outcome for outcome in outcomes if not order_of(outcome)]
+    orders = {1: 2, len(PAIRS): 6}
+    shares = [1 / orders[len(outcome.case.weights)] for outcome in valid]
+    return sum(shares) / len(shares) if shares else math.nan

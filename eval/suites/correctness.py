@@ -115,7 +115,8 @@ class Correctness(Suite[R]):
     def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         (question,) = self.worths
         for variant, of_variant in self._by_variant(outcomes):
-            yield mean_worth(f"accuracy_{variant}", of_variant, question, RIGHT, group=group)
+            accuracy = mean_worth(f"accuracy_{variant}", of_variant, question, RIGHT, group=group)
+            yield replace(accuracy, null=50)  # a coin decides the layout of a valid image
             yield valid_score(f"valid_{variant}", of_variant, question, RIGHT, group)
         ordered = [outcome for outcome in outcomes if outcome.case.variant in ORDERS]
         yield from variant_scores(("delta",), ordered, question, RIGHT, ORDERS, group=group)
@@ -164,7 +165,7 @@ def kinds(
 ) -> Iterator[Score]:
     """For each kind the share of items whose values, shape (n, k), are one of its patterns.
 
-    Items that lack a value are left out.
+    Items that lack a value are left out. The null is that of a coin for each value.
     """
     complete = ~np.isnan(values).any(axis=1)
     columns = [
@@ -173,7 +174,7 @@ def kinds(
         )
         for kind in patterns.values()
     ]
-    yield from statistics(
+    scores = statistics(
         tuple(patterns),
         np.stack(columns, axis=1).astype(float),
         clusters,
@@ -182,6 +183,8 @@ def kinds(
         group=group,
         excluded=excluded,
     )
+    for score, kind in zip(scores, patterns.values(), strict=True):
+        yield replace(score, null=100 * len(kind) / 2 ** values.shape[1])
 
 
 UNORDERED = "unordered"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...scenes.scene import Scene
@@ -20,13 +22,16 @@ from ..questions.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
 from ..stats.intervals import NOTHING, folded
+from ..stats.spread import mean_product, spread
 from .base import Headline, Measure, R, Suite, about_pair, case_items
 from .scoring import (
     cluster_numbers,
     in_groups,
     mean_score,
     mean_worth,
+    order_log_odds,
     pair_numbers,
+    row_numbers,
     statistics,
     valid_score,
     variant_scores,
@@ -110,6 +115,52 @@ def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headli
     )
 
 
+@dataclass(frozen=True)
+class PromptSigns:
+    """Signs of the images of each prompt; arrays of shape (rows, variants)."""
+
+    totals: Array
+    """Sum of the signs."""
+    counts: Array
+    """Number of the images with a sign."""
+    clusters: NDArray[Any]
+    """Cluster of each row: shape (rows,) or (rows, 2)."""
+    planned: int
+    """Largest number of images of a prompt, with a sign or not."""
+
+    @property
+    def means(self) -> Array:
+        """Mean sign; NaN without an image."""
+        return np.where(self.counts > 0, self.totals / np.maximum(self.counts, 1), np.nan)
+
+    @property
+    def products(self) -> Array:
+        """Mean product of the signs of two images, an unbiased square of their mean; NaN for fewer
+        than two images."""
+        return mean_product(self.totals, self.counts, self.counts)
+
+
+def prompt_signs(outcomes: Sequence[Outcome], signs: Array, variants: Sequence[str]) -> PromptSigns:
+    """Sums the signs of some outcomes, shape (n,), by row and variant."""
+    rows, first, row = np.unique(row_numbers(outcomes), return_index=True, return_inverse=True)
+    places = {variant: place for place, variant in enumerate(variants)}
+    cell = row * len(variants) + np.array([places[o.case.variant] for o in outcomes], dtype=int)
+    valid, shape = ~np.isnan(signs), (len(rows), len(variants))
+    size = len(rows) * len(variants)
+    return PromptSigns(
+        totals=np.bincount(cell[valid], signs[valid], size).reshape(shape).astype(float),
+        counts=np.bincount(cell[valid], minlength=size).reshape(shape).astype(float),
+        clusters=cluster_numbers(outcomes)[first] if len(rows) else np.zeros(0, dtype=int),
+        planned=int(np.bincount(cell, minlength=1).max()),
+    )
+
+
+def _few_seeds(usable: NDArray[np.bool_]) -> dict[str, int]:
+    """Count of what lacks two valid seeds, if any does."""
+    lacking = int((~usable).sum())
+    return {"fewer_than_two_valid_seeds": lacking} if lacking else {}
+
+
 class Homogenization(Suite[R]):
     """One question whose labels are worth +1 with the prior and -1 against it."""
 
@@ -120,6 +171,10 @@ class Homogenization(Suite[R]):
         "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where "
         "every image does the opposite.",
         "valid": "Share of judged images that show the two subjects as asked.",
+        "seed_agreement": "Share of two seeds of one prompt that give the same layout; 100 for a "
+        "layout that the prompt fixes. The null: what Hom alone gives if all prompts are alike.",
+        "signed_index_spread": "Standard deviation of the signed index between rows, without what "
+        "few seeds add to it: 0 if all rows are alike, up to 100.",
         "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror "
         "image: the judge's preference for a side cancels.",
         "signed_index_swap_averaged": "Signed index averaged over both orders of naming the "
@@ -157,8 +212,40 @@ class Homogenization(Suite[R]):
             hom,
             index,
             valid_score("valid", outcomes, question, worth, group),
+            *self.between_seeds(prompt_signs(outcomes, signs, self.variants), index.value, group),
             *self._probed(outcomes, group),
         ]
+
+    def between_seeds(self, prompts: PromptSigns, index: float, group: str) -> Iterator[Score]:
+        """How alike the seeds of a prompt are, and how much pairs differ; empty for one seed.
+
+        index: the signed index, -100 to 100.
+        """
+        if prompts.planned < 2:
+            return
+        clusters = np.repeat(prompts.clusters, prompts.totals.shape[1], axis=0)
+        alike = (1 + prompts.products.ravel()) / 2
+        several = ~np.isnan(alike)
+        (agreement,) = statistics(
+            ("seed_agreement",),
+            alike[:, None],
+            clusters,
+            ends=(0, 1),
+            counts=[int(several.sum())],
+            group=group,
+            excluded=_few_seeds(several),
+        )
+        yield replace(agreement, null=50 * (1 + (index / 100) ** 2))
+        for name, means, squares in self.effects(prompts):
+            usable = ~np.isnan(squares)
+            estimate = spread(squares[usable], means[usable], prompts.clusters[usable])
+            yield Score.of(
+                estimate.scaled(100), name=name, unit="%", group=group, excluded=_few_seeds(usable)
+            )
+
+    def effects(self, prompts: PromptSigns) -> Iterator[tuple[str, Array, Array]]:
+        """Name of a spread, and estimates of each row's effect and of its square."""
+        yield "signed_index_spread", prompts.means[:, 0], prompts.products[:, 0]
 
     def _probed(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         """The signed index averaged over probes: a judge's own bias cancels."""
@@ -196,11 +283,18 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         "order", FIRST, "How far the first-mentioned entity always stands on the same side"
     )
     meanings = {
-        **Homogenization.meanings,
+        **{k: v for k, v in Homogenization.meanings.items() if k != "signed_index_spread"},
         "order_effect": "What mention order does, whatever is mentioned: the mean signed index of "
         "a pair's two orders.",
         "entity_effect": "What the entities do, in whatever order they are mentioned: half the "
         "difference of a pair's two orders.",
+        "order_log_odds": "The same in log odds within each pair: b where the first-mentioned is "
+        "on the left with odds of exp(b) by mention order alone, however strong the entities' "
+        "preferences are. n: pairs with images that follow mention order in both orders, or in "
+        "neither.",
+        "order_effect_spread": "Standard deviation of the order effect between pairs, without what "
+        "few seeds add to it. As large as 100 where each pair has a side of its own.",
+        "entity_effect_spread": "The same of the entity effect: how strong preferences are.",
     }
 
     def cases(self, row: T2IHomogenization, seeds: int) -> Iterator[Case]:
@@ -233,7 +327,20 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
             statistic=order_and_entity_effect,
             group=group,
         )
-        return [*super().bias_scores(outcomes, group), *effects]
+        log_odds = order_log_odds(
+            values_of(outcomes, "order", FIRST),
+            [o.case.variant == "swapped" for o in outcomes],
+            row_numbers(outcomes),
+            outcomes,
+            group,
+        )
+        return [*super().bias_scores(outcomes, group), *effects, log_odds]
+
+    def effects(self, prompts: PromptSigns) -> Iterator[tuple[str, Array, Array]]:
+        (ab, ba), (ab_squared, ba_squared) = prompts.means.T, prompts.products.T
+        for name, sign in (("order_effect_spread", 1), ("entity_effect_spread", -1)):
+            # Images of the two orders are different images: their product needs no correction.
+            yield name, (ab + sign * ba) / 2, (ab_squared + ba_squared + 2 * sign * ab * ba) / 4
 
     def truth(self, row: T2IHomogenization, case: Case, scene: Scene) -> Mapping[str, str]:
         entities = (row.first.name, row.second.name)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
+from ..stats.estimate import LOG_ODDS
 from ..stats.intervals import NOTHING, Interval, bounds
+from ..stats.log_odds import conditional_log_odds
 from .worths import Worth
 
 MANY = 0.1
@@ -210,6 +212,24 @@ def statistics(
     ]
 
 
+def order_log_odds(
+    follows: Array,
+    swapped: Sequence[bool],
+    strata: NDArray[np.intp],
+    outcomes: Sequence[Outcome],
+    group: str,
+) -> Score:
+    """The effect of mention order in log odds, see `conditional_log_odds`; arrays of shape (n,).
+
+    follows: signs, +1 for an image that follows the order of mention, -1 for the opposite.
+    """
+    estimate = conditional_log_odds(
+        (follows + 1) / 2, np.array(swapped, dtype=int), strata, cluster_numbers(outcomes)
+    )
+    excluded = {reason: n for reason, n in estimate.excluded.items() if n}
+    return Score.of(estimate, name="order_log_odds", unit=LOG_ODDS, group=group, excluded=excluded)
+
+
 def valid_score(
     name: str, outcomes: Sequence[Outcome], question: str, worth: Worth, group: str
 ) -> Score:
@@ -245,6 +265,11 @@ def cluster_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
 def pair_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
     """Shape (n,): the narrowest cluster of each outcome, as if its members never recurred."""
     return _numbers([outcome.case.clusters[0] for outcome in outcomes])
+
+
+def row_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
+    """Shape (n,): the row of each outcome."""
+    return _numbers([outcome.case.row for outcome in outcomes])
 
 
 def _numbers(clusters: Sequence[Cluster]) -> NDArray[np.intp]:

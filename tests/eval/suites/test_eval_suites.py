@@ -143,6 +143,37 @@ def test_exchanging_left_and_right_flips_the_sign_and_keeps_hom(case: tuple) -> 
     assert same(one["signed_index", "all"].value, -other["signed_index", "all"].value)
 
 
+def _fixed_by(layout: Callable[[int, str], bool], seeds: int = 4) -> dict[tuple[str, str], Score]:
+    """Scores of 60 pairs in both orders; layout: whether the first-mentioned is on the left."""
+    outcomes = []
+    for row in range(60):
+        for variant in ("plain", "swapped"):
+            clusters = (f"a{row}/b{row}", f"a{row}", f"b{row}")
+            label = "first_left" if layout(row, variant) else "first_right"
+            cases = (Case(f"r{row}", variant, n, n, "", clusters) for n in range(seeds))
+            outcomes += [outcome(case, {"order": label}) for case in cases]
+    return by_name(open_suite("t2i_homogenization").score(outcomes))
+
+
+def test_a_layout_that_each_pair_fixes_is_seen_though_hom_is_small() -> None:
+    by_pair = _fixed_by(lambda row, variant: row % 2 == 0)
+    assert by_pair["hom", "all"].value == 0
+    agreement = by_pair["seed_agreement", "all"]
+    assert (agreement.value, agreement.null, agreement.n) == (100, 50, 120)
+    assert by_pair["order_effect_spread", "all"].value == pytest.approx(100)
+    assert by_pair["entity_effect_spread", "all"].value == 0
+    # Where a thing always stands on the left, that is what varies.
+    by_entity = _fixed_by(lambda row, variant: (row % 2 == 0) == (variant == "plain"))
+    assert by_entity["order_effect_spread", "all"].value == 0
+    assert by_entity["entity_effect_spread", "all"].value == pytest.approx(100)
+    assert math.isnan(by_entity["order_log_odds", "all"].value)
+    assert by_entity["order_log_odds", "all"].excluded == {"same_side_in_both_orders": 60}
+    rng = random.Random(0)
+    by_chance = _fixed_by(lambda row, variant: rng.random() < 0.5, seeds=1)
+    assert by_chance["order_log_odds", "all"].n > 20
+    assert ("seed_agreement", "all") not in by_chance  # one seed can't show it
+
+
 def test_entities_that_prefer_a_side_are_no_order_effect() -> None:
     """Humans always left, whatever is mentioned first: Hom in one order only would be 100."""
     labels = [label for _ in range(20) for label in ("first_left", "first_right")]
