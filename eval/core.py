@@ -414,11 +414,18 @@ class Score(Estimate):
     group: str = ALL
     """`all`, or `column=value`."""
     wide: Interval = NOTHING
-    """95 % for other items too, if `interval` is that of these items alone, as in mining."""
+    """95 % for other entities, where `interval` is for other images of these entities (mining,
+    captions)."""
+    these_items: Interval = NOTHING
+    """95 % for new images of the same items, while `interval` is for other items of their kind."""
+    effective: float = math.nan
+    """Independent items whose interval would be as wide as that of the `n` clustered ones, at most
+    `n`."""
     null: float = math.nan
     """Value expected without any effect, if that isn't 0."""
     bounds: Interval = NOTHING
-    """Values if everything excluded were for, or against; only if more than a tenth is excluded."""
+    """95 % over all items: from the worst case of everything excluded to the best, each with its
+    sampling error; only if something is excluded."""
     marks: tuple[str, ...] = ()
     """Reservations about the whole run under its judge, names of `results.marks.MARKS`."""
 
@@ -438,8 +445,10 @@ class Score(Estimate):
         values: dict[str, Any] = {
             name: math.nan if value is None else value for name, value in record.items()
         }
-        for name in ("interval", "wide", "bounds"):
-            values[name] = Interval(*(math.nan if end is None else end for end in record[name]))
+        for name in ("interval", "wide", "these_items", "bounds"):
+            # Scores of before 2026-12 have no interval for these items.
+            ends = record.get(name, [None, None])
+            values[name] = Interval(*(math.nan if end is None else end for end in ends))
         values["marks"] = tuple(record.get("marks", ()))
         return cls(**values)
 
@@ -453,6 +462,8 @@ _WRITTEN = (
     "excluded",
     "group",
     "wide",
+    "these_items",
+    "effective",
     "null",
     "bounds",
     "p_value",

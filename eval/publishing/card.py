@@ -15,6 +15,7 @@ from ...release import CHECKSUMS, Problem, sha256_file
 from ...schema import CANARY, SPLIT, card_features
 from ...storage import write_json, write_whole
 from ..results.marks import MARKS, legends, signs
+from ..suites import open_suite
 from .publication import (
     CONFIGS,
     PUBLICATION,
@@ -125,7 +126,8 @@ def _results(publication: Publication) -> str:
         ]
         texts = [
             f"### {suite}",
-            f"`{better.score}`, {better.better} is better.",
+            f"`{better.score}`, {better.better} is better; 95 % for other "
+            f"{open_suite(suite).population}.",
             table(header, rows),
             *legends(name for name in marks if name in MARKS),
         ]

@@ -262,7 +262,8 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
     """Notes on a score, one each: meaning, interval, n, exclusions, rows, judge."""
     header = run.run.header
     yield f"{score.name} {'in %' if score.unit == '%' else 'from 0 to 1'}, {better} is better"
-    yield f"95 % interval {interval_text(score.interval, score.unit)}"
+    population = f"for other {run.suite.population}"
+    yield f"95 % interval {interval_text(score.interval, score.unit)}, {population}"
     yield f"n = {score.n}"
     if score.warning:
         yield score.warning

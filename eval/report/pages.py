@@ -29,7 +29,7 @@ from ..results.marks import legends, marks_of
 from ..results.names import brief, short_judges
 from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
-from ..results.tables import FEW, few, read_order
+from ..results.tables import FEW, few, population_text, read_order
 from ..stats.intervals import NOTHING, wilson
 from . import numbers
 from .gallery import FILTERS
@@ -76,6 +76,7 @@ def render_pages(
             quality=_quality(members),
             meanings=_meanings(members),
             marks=marks_of(s for run in members for j in run.judged for s in j.result.scores),
+            population=population_text(suite),
         )
         pages[f"{suite}-judges.html"] = render(
             "judges.html",

@@ -64,7 +64,8 @@ class Leaderboard:
     """In one line; empty where several judges are mixed."""
     headline: Headline
     standings: Sequence[Standing]
-    """Best first; those with an undefined score last."""
+    """Best first, by their scores in the worst case of what was not scored; those with an undefined
+    score last."""
     comparisons: Sequence[Comparison]
     """Every pair of those with a score."""
 
@@ -90,8 +91,11 @@ def leaderboard(
     mixed = not alike and len({run.result.judge for run in judged}) > 1
     entries = {f"{run.name} · {run.result.judge}" if mixed else run.name: run for run in judged}
     scores = {name: run.whole[headline.score] for name, run in entries.items()}
-    sign = 1 if headline.better == "higher" else -1
-    ranks = {n: sign * s.value for n, s in scores.items() if not math.isnan(s.value)}
+    ranks = {
+        name: _worst_case(headline, entries[name])
+        for name, score in scores.items()
+        if not math.isnan(score.value)
+    }
     ranked = sorted(ranks, key=lambda name: (-ranks[name], name))
     comparisons = _compare(headline, {name: entries[name] for name in ranked}, scores)
     p_values = pairwise_p_values(comparisons)
@@ -133,6 +137,15 @@ def _compare(
             for first, second in combinations(entries, 2)
         ]
     )
+
+
+def _worst_case(headline: Headline, judged: JudgedRun) -> float:
+    """Headline of a run whose unscored items would speak against it, larger for better."""
+    items = headline.items(judged.outcomes)
+    sign = 1 if headline.better == "higher" else -1
+    values = np.array([items[key].values for key in sorted(items, key=str)])
+    filled = _filled(values, headline, -sign)
+    return sign * float(headline.statistic(filled.mean(axis=0))[..., 0])
 
 
 def paired(first: Items, second: Items, headline: Headline) -> Estimate:
@@ -185,7 +198,7 @@ def _filled(values: Array, headline: Headline, sign: int) -> Array:
     if not gaps.any():
         return values
     width = values.shape[1]
-    steps = np.linspace(*headline.ends, _STEPS if width == 1 else 3)
+    steps = np.linspace(*headline.ends, _STEPS if width < 3 else 3)
     numbers = np.array(list(product(steps, repeat=width)))
     means = (np.nansum(values, axis=0) + gaps.sum(axis=0) * numbers) / len(values)
     statistics = sign * headline.statistic(means)[..., 0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import ALL, Score, describe
 from ..stats.estimate import interval_text, value_text
+from ..suites import open_suite
 from .marks import legends, marked_value
 from .scoring import Result
 
@@ -17,7 +19,7 @@ FEW = 10
 
 
 def exclusions_text(score: Score) -> str:
-    """Counts of the items that a score excludes, and its bounds if these are many."""
+    """Counts of the items that a score excludes, and its interval whatever these are."""
     counts = ", ".join(f"{n} {label}" for label, n in score.excluded.items() if n)
     if score.bounds.low == score.bounds.low:
         counts += f"; with them {interval_text(score.bounds, score.unit)}"
@@ -25,16 +27,23 @@ def exclusions_text(score: Score) -> str:
 
 
 def cells(score: Score) -> tuple[str, ...]:
-    """A score as the columns of a table: score, group, value, 95 %, null, n, left out."""
+    """A score as the columns of a table, `COLUMNS`."""
     return (
         score.name,
         score.group,
         marked_value(score),
         interval_text(score.interval, score.unit),
+        interval_text(score.these_items, score.unit),
         value_text(score.null, score.unit, ""),
         f"{score.n:,}",
+        effective_text(score),
         exclusions_text(score),
     )
+
+
+def effective_text(score: Score) -> str:
+    """Effective number of items, whole; empty where it is unknown."""
+    return "" if math.isnan(score.effective) else f"{score.effective:,.0f}"
 
 
 def read_order(scores: Sequence[Score]) -> list[Score]:
@@ -57,7 +66,17 @@ def few(scores: Sequence[Score]) -> Mapping[str, list[str]]:
     return folded
 
 
-COLUMNS = ("score", "group", "value", "95 %", "null", "n", "left out")
+COLUMNS = (
+    "score",
+    "group",
+    "value",
+    "95 %",
+    "these items",
+    "null",
+    "n",
+    "effective n",
+    "left out",
+)
 
 
 def title(result: Result) -> str:
@@ -82,7 +101,9 @@ def _lines(result: Result) -> Iterator[str]:
 
 
 def remarks(result: Result) -> Iterator[str]:
-    """Warnings about intervals, each once with its scores, notes on the run, and its marks."""
+    """What the intervals are for, warnings about them, each once with its scores, and notes on the
+    run, and its marks."""
+    yield population_text(result.run.suite)
     warned: dict[str, list[str]] = {}
     for score in result.scores:
         if score.warning and score.group == ALL:
@@ -90,6 +111,16 @@ def remarks(result: Result) -> Iterator[str]:
     yield from (f"{', '.join(score_names)}: {warning}" for warning, score_names in warned.items())
     yield from (f"note: {note}" for note in result.notes)
     yield from legends(result.marks)
+
+
+def population_text(suite: str) -> str:
+    """The two estimands of a suite's scores, and the effective n, in a line."""
+    population = open_suite(suite).population
+    return (
+        f"95 %: for other {population}. These items: for new images of the same prompts. "
+        f"Effective n: independent images whose interval would be as wide as that for other "
+        f"{population}."
+    )
 
 
 def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -104,10 +135,15 @@ def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
             "value": score.value,
             "low": score.interval.low,
             "high": score.interval.high,
+            "these_items_low": score.these_items.low,
+            "these_items_high": score.these_items.high,
             "null": score.null,
             "n": score.n,
+            "effective_n": score.effective,
             "unit": score.unit,
             "excluded": exclusions_text(score),
+            "bounds_low": score.bounds.low,
+            "bounds_high": score.bounds.high,
             "p_value": score.p_value,
             "warning": score.warning,
             "marks": " ".join(score.marks),

@@ -23,6 +23,11 @@ class Interval(NamedTuple):
     def __contains__(self, value: object) -> bool:
         return isinstance(value, (int, float)) and self.low <= value <= self.high
 
+    @property
+    def width(self) -> float:
+        """High less low."""
+        return self.high - self.low
+
     def scaled(self, factor: float) -> Interval:
         """The interval of `factor` (positive) times the quantity."""
         return Interval(factor * self.low, factor * self.high)

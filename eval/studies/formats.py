@@ -25,8 +25,8 @@ from .spec import unknown
 from .table import Heading, StudyTable, TableEntry
 
 COLUMNS = (
-    "line section column judge suites score value partial_value low high unit n left_out groups "
-    "paper gap notes"
+    "line section column judge suites score value partial_value low high these_items_low "
+    "these_items_high unit n effective_n left_out groups paper gap notes"
 ).split()
 """Columns of the CSV: one line per cell, without the effects of methods, which other forms have.
 The number of an unfinished cell is a `partial_value`, not a `value`."""
@@ -255,10 +255,10 @@ def _csv(table: StudyTable) -> str:
                     column.score,
                     "" if cell.gap else value,
                     value if cell.gap else "",
-                    *(_end(end) for end in (score.interval if score else ())),
-                    *([] if score else ["", ""]),
+                    *(map(_end, (*score.interval, *score.these_items)) if score else [""] * 4),
                     score.unit if score else "",
                     score.n if score else "",
+                    _end(score.effective) if score else "",
                     exclusions_text(score) if score else "",
                     cell.groups,
                     "" if cell.paper is None else repr(cell.paper),

@@ -21,9 +21,10 @@ from ..results.leaderboard import leaderboard
 from ..results.marks import MARKS
 from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
-from ..results.tables import exclusions_text
+from ..results.tables import effective_text, exclusions_text
 from ..store.verdicts import VerdictLog
 from ..suites import SUITES
+from ..suites.scoring import MANY
 from .figures import FIGURES
 from .folder import Study
 from .scores import find_score, kind_of
@@ -558,7 +559,14 @@ class _Table:
             )
         if any(not c.score and not c.gap and not c.notes for line in lines for c in line.cells):
             yield "An empty place is not part of the study."
-        yield "In brackets: 95 % intervals over clusters of items that belong together."
+        populations: dict[str, list[str]] = {}
+        for suite in dict.fromkeys(s for column in self.layout.columns for s in column.suites):
+            populations.setdefault(SUITES[suite].population, []).append(suite)
+        kinds_of_others = "; ".join(
+            f"other {population}" + (f" ({', '.join(suites)})" if len(populations) > 1 else "")
+            for population, suites in populations.items()
+        )
+        yield f"In brackets: 95 % intervals, for {kinds_of_others or 'other items'}."
         for line in lines:
             counted = [
                 (heading, cell.score)
@@ -566,7 +574,7 @@ class _Table:
                 if cell.score is not None
             ]
             if counted:
-                ns = ", ".join(f"{heading.name} {score.n:,}" for heading, score in counted)
+                ns = ", ".join(f"{heading.name} {_count(score)}" for heading, score in counted)
                 lost = "; ".join(
                     f"{heading.name} {text}"
                     for heading, score in counted
@@ -647,10 +655,18 @@ def _sample(header: RunHeader) -> str:
     return f"{rows}, {header.seeds} seed{several}, digest {header.rows_sha256[:8]}"
 
 
+def _count(score: Score) -> str:
+    """n, with the effective n where it is another."""
+    effective = effective_text(score)
+    n = f"{score.n:,}"
+    return n if effective in ("", n) else f"{n} (effective {effective})"
+
+
 def _warnings(score: Score) -> Iterator[str]:
     """Warnings that qualify a number."""
-    if score.bounds.low == score.bounds.low:
-        yield "more than a tenth is left out: see below for what and for the bounds with it"
+    left_out = sum(score.excluded.values())
+    if left_out > MANY * (score.n + left_out):
+        yield "more than a tenth is left out: see below for what, and for the interval with it"
     if score.warning:
         yield f"interval: {score.warning}"
     if math.isnan(score.value):

@@ -67,16 +67,26 @@ def failure(outcome: Outcome, questions: Iterable[str]) -> str:
     return next((x for x in map(outcome.label, questions) if x not in YES_NO.values), "")
 
 
+UNCONDITIONAL = ("compliance", "compliance_L2")
+"""Scores that also stand as a share of all judged images."""
+
+
 def shows(worlds: Sequence[str], outcome: Outcome) -> float:
     """1 where an image shows one of `worlds`, 0 where it shows another; NaN if undecided."""
     world = world_shown(outcome)
     return float(world in worlds) if world in WORLDS.values() else math.nan
 
 
+def shows_scene_and(worlds: Sequence[str], outcome: Outcome) -> float:
+    """As `shows`, and 0 for an image without the scene."""
+    return 0.0 if world_shown(outcome) == ABSENT else shows(worlds, outcome)
+
+
 class AlteredWorldsSuite(Suite[AlteredWorld]):
     """Four levels of every group, each image asked for both worlds."""
 
     name = "altered_worlds"
+    population = "laws"
     gold = "altered_worlds_gold"
     variants = LEVELS
     has_right_images = True
@@ -88,16 +98,23 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             f"{len(worlds) / 4}."
             for name, (_, worlds, meaning) in SHOWN.items()
         },
+        **{
+            f"{name}_unconditional": f"Share of {SHOWN[name][2]}, among all that were judged, 0 to "
+            "1. An image without the scene doesn't show it, so that nothing is gained by leaving "
+            "the scene out."
+            for name in UNCONDITIONAL
+        },
         "coherence": "Share of images of one world that the logic questions too show, 0 to 1.",
         "yes_bias": "Share of yes among the four keyed answers of an image, less the half that is "
         "right where it shows one world, -0.5 to 0.5: how far the judge leans to yes.",
     }
     headline = Headline(
-        score="compliance_L2",
+        score="compliance_L2_unconditional",
         better="higher",
-        meaning="Share of images that show the altered world where premise and outcome are told.",
+        meaning="Share of images that show the scene, and the altered world, where premise and "
+        "outcome are told.",
         items=lambda outcomes: {
-            o.case.id: Item((shows(("altered",), o),), o.case.cluster)
+            o.case.id: Item((shows_scene_and(("altered",), o),), o.case.cluster)
             for o in outcomes
             if o.case.variant == "L2"
         },
@@ -125,7 +142,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
 
     def correctness(self, outcome: Outcome) -> float:
         right = "altered" if outcome.case.variant in ("L2", "L3") else "real"
-        return 0.0 if world_shown(outcome) == ABSENT else shows((right,), outcome)
+        return shows_scene_and((right,), outcome)
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for level, of_level in by_variant(outcomes, LEVELS):
@@ -173,6 +190,9 @@ def _scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         if chosen or group == ALL:
             value, chance = partial(shows, worlds), len(worlds) / len(WORLDS)
             yield mean_value(name, chosen, value, world_shown, group, null=chance)
+            if name in UNCONDITIONAL:
+                value = partial(shows_scene_and, worlds)
+                yield mean_value(f"{name}_unconditional", chosen, value, world_shown, group)
     one_world = [o for o in outcomes if world_shown(o) in ("real", "altered")]
     yield mean_value(
         "coherence", one_world, coherent, partial(failure, questions=LOGICS), group, null=0.25

@@ -86,6 +86,8 @@ class Suite(ABC, Generic[R]):
     """Score that generators are ranked by."""
     meanings: ClassVar[Mapping[str, str]]
     """Score -> one sentence for the reader."""
+    population: ClassVar[str] = "items"
+    """What an interval is for others of: what the clusters of its cases are, in the plural."""
     has_right_images: ClassVar[bool] = False
     """Whether images are right or wrong, so that generators can be raced on them."""
     has_gate: ClassVar[bool] = False

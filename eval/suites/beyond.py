@@ -29,10 +29,9 @@ from ..core import (
 )
 from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
 from ..stats.bootstrap import Array
-from ..stats.comparison import sign_flip
-from ..stats.intervals import folded
-from .base import Headline, Item, Items, Measure, Suite, scene_label
-from .scoring import mean_score, order_log_odds, pair_numbers, row_numbers, statistics
+from .base import Headline, Items, Measure, Suite, scene_label
+from .homogenization import order_and_entity_effect, order_bias_statistic, order_items
+from .scoring import cluster_numbers, magnitude, mean_score, order_log_odds, row_numbers, statistics
 from .worths import Worth
 
 IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", unscored=(INVALID,))
@@ -83,13 +82,14 @@ def _neutral(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _items(outcomes: Sequence[Outcome]) -> Items:
-    return {o.case.id: Item((tau(o),), o.case.cluster) for o in _neutral(outcomes)}
+    return order_items(tau, OrderBeyondSuite.variants)(_neutral(outcomes))
 
 
 class OrderBeyondSuite(Suite[OrderBeyond]):
     """Effect of mention order on three entities, on one above the other, and on depth."""
 
     name = "order_beyond"
+    population = "sets of entities"
     scores_by_group = True
     variants = ("plain", "swapped")
     prompts = (AMONG, PROMPTS["vertical"], PROMPTS["depth"])
@@ -101,12 +101,13 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         "neutral settings; 0 without a prior.",
         items=_items,
         ends=(-1.0, 1.0),
-        statistic=np.abs,
+        statistic=order_bias_statistic,
         broken_down=("order_index",),
     )
     meanings = {
-        "order_bias": "The order index without its sign, as Hom is: chance alone gives more than "
-        "0 (the null). p: share of sign patterns over sets of entities that give as much.",
+        "order_bias": "Size of the mean order index of the two orders of mention, each of which "
+        "weighs the same: chance alone gives more than 0 (the null). p: share of sign patterns "
+        "over sets of entities that give as much (sign-flip test).",
         "order_index": "Mean of Kendall's tau of order in the image and order of mention, times "
         "100: +100 where every image shows the order of mention, -100 where every image reverses "
         "it. With two entities that is the signed index.",
@@ -182,18 +183,21 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         index = mean_score(
             "order_index", taus, outcomes, ends=IN_ORDER.ends, group=group, excluded=excluded
         )
-        test = sign_flip(taus, pair_numbers(outcomes))
-        bias = replace(
-            index,
-            name="order_bias",
-            value=abs(index.value),
-            interval=folded(index.interval),
-            bounds=folded(index.bounds),
-            null=100 * test.null,
-            p_value=test.p_value,
+        variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
+        of_variant = np.stack([variant_of == variant for variant in self.variants], axis=1)
+        (effect,) = statistics(
+            ("order_effect",),
+            np.where(of_variant, taus[:, None], np.nan),
+            cluster_numbers(outcomes),
+            ends=IN_ORDER.ends,
+            statistic=order_and_entity_effect,
+            counts=(int((~np.isnan(taus)).sum()),),
+            group=group,
+            excluded=excluded,
+            missing=of_variant & np.isnan(taus)[:, None],
         )
         return [
-            bias,
+            magnitude("order_bias", effect, taus, outcomes),
             index,
             _log_odds(outcomes, group),
             replace(

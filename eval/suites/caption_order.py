@@ -42,7 +42,7 @@ from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval
 from .base import Headline, Item, Items, Measure, Suite
-from .scoring import limits, statistics
+from .scoring import statistics
 from .worths import Worth
 
 WORDINGS = {
@@ -220,6 +220,7 @@ class CaptionOrderSuite(Suite[CaptionOrder]):
     """Share of captions that name the thing on the left first."""
 
     name = "caption_order"
+    population = "images"
     variants = (*WORDINGS, *(f"{MIRROR}{wording}" for wording in WORDINGS))
     worths = {MENTION: ORDER, WORDS: SIDES}
     scores_by_group = True
@@ -452,21 +453,21 @@ def _paired(pairs: Sequence[MirrorReadings], group: str) -> list[Score]:
         "left_first_found": _excluded([pair.original for pair in pairs]),
         "left_first_mirrored": _excluded([pair.mirrored for pair in pairs]),
     }
-    # Together, so that the images are resampled once.
+    table = np.stack(list(columns.values()), axis=1)
     scores = statistics(
         tuple(columns),
-        np.stack(list(columns.values()), axis=1),
+        table,
         np.array([image_of(pair.case) for pair in pairs]),
         ends=(0, 1),
         counts=[int((~np.isnan(values)).sum()) for values in columns.values()],
         group=group,
+        missing=np.isnan(table),
     )
     return [
         replace(
             score,
             excluded=excluded.get(score.name, excluded_pairs),
             null=nulls.get(score.name, 50),
-            bounds=limits(columns[score.name], (0, 1)).scaled(100),
         )
         for score in scores
     ]
@@ -549,9 +550,9 @@ def _mean(
         counts=(n,),
         group=group,
         excluded=excluded,
+        missing=np.isnan(numbers)[:, None] if bounded else None,
     )
-    far = limits(numbers, (0, 1)).scaled(100) if bounded else NOTHING
-    return replace(score, null=null, bounds=far)
+    return replace(score, null=null)
 
 
 def _wide(pairs: Sequence[MirrorReadings]) -> Interval:

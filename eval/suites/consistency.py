@@ -206,6 +206,7 @@ class ConsistencySuite(Suite[Consistency]):
     """Cyclic consistency, forward equivariance and conjugated consistency of a grid of models."""
 
     name = "consistency"
+    population = "starts"
     takes_trips = True
     variants = tuple(v for route in ROUTES.values() for v in variants_of(route, EDITS))
     worths = dict.fromkeys(NAMES, YES_NO)
@@ -286,6 +287,7 @@ class ConsistencySuite(Suite[Consistency]):
                 ends=(0, 1),
                 counts=[int((~np.isnan(pooled.right)).sum())],
                 excluded=pooled.excluded,
+                missing=np.isnan(pooled.right)[:, None],
             )
         ]
         for criterion, answers in by_criterion.items():

@@ -33,15 +33,18 @@ from .worths import Worth
 ACTIONS = ("is lying down on the ground", "is jumping high into the air")
 """Actions of the left and the right entity in rows whose truth a renderer knows."""
 RIGHT = Worth({"correct": 1.0, "wrong": 0.0}, prior="correct", unscored=(INVALID,))
+UNCONDITIONAL = Worth({**RIGHT.values, INVALID: 0.0}, prior="correct")
+"""An image that doesn't show the pair as asked isn't right either."""
 
 
 def correctness_headline(question: str) -> Headline:
-    """Ranks by accuracy where mention order misleads."""
+    """Ranks by accuracy where mention order misleads, over all images that were judged."""
     return Headline(
-        score="accuracy_reverse",
+        score="accuracy_reverse_unconditional",
         better="higher",
-        meaning="Share of right images where the order of mention speaks against the right one.",
-        items=case_items(question, RIGHT, "reverse"),
+        meaning="Share of images that show the pair, and right, where the order of mention speaks "
+        "against it.",
+        items=case_items(question, UNCONDITIONAL, "reverse"),
         broken_down=("accuracy_aligned", "accuracy_reverse"),
         slope=("accuracy_aligned", "accuracy_reverse"),
     )
@@ -81,6 +84,12 @@ class Correctness(Suite[R]):
     meanings = {
         "accuracy_aligned": "Share of right images where mention order helps (Ali).",
         "accuracy_reverse": "Share of right images where mention order misleads (Rev).",
+        **{
+            f"accuracy_{variant}_unconditional": f"Share of judged images, mention order {what}, "
+            "that show the pair as asked and right. One that doesn't show it counts as not right: "
+            "images that can't be told gain nothing."
+            for variant, what in (("aligned", "helping"), ("reverse", "misleading"))
+        },
         "valid_aligned": "Share of judged images, mention order helping, that show the pair as "
         "asked.",
         "valid_reverse": "Share of judged images, mention order misleading, that show the pair as "
@@ -107,6 +116,11 @@ class Correctness(Suite[R]):
 
     def correctness(self, outcome: Outcome) -> float:
         (question,) = self.worths
+        return UNCONDITIONAL.of(outcome.verdict(question))
+
+    def right_if_valid(self, outcome: Outcome) -> float:
+        """1 or 0 by the label; NaN for an image that doesn't show the pair as asked."""
+        (question,) = self.worths
         return RIGHT.of(outcome.verdict(question))
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
@@ -115,8 +129,12 @@ class Correctness(Suite[R]):
     def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         (question,) = self.worths
         for variant, of_variant in self._by_variant(outcomes):
-            accuracy = mean_worth(f"accuracy_{variant}", of_variant, question, RIGHT, group=group)
+            name = f"accuracy_{variant}"
+            accuracy = mean_worth(name, of_variant, question, RIGHT, group=group)
             yield replace(accuracy, null=50)  # a coin decides the layout of a valid image
+            if variant in ORDERS:
+                name += "_unconditional"
+                yield mean_worth(name, of_variant, question, UNCONDITIONAL, group=group)
             yield valid_score(f"valid_{variant}", of_variant, question, RIGHT, group)
         ordered = [outcome for outcome in outcomes if outcome.case.variant in ORDERS]
         yield from variant_scores(("delta",), ordered, question, RIGHT, ORDERS, group=group)
@@ -129,7 +147,7 @@ class Correctness(Suite[R]):
         for outcome in outcomes:
             key = outcome.case.row, outcome.case.seed
             place = ORDERS.index(outcome.case.variant)
-            pairs.setdefault(key, [math.nan, math.nan])[place] = self.correctness(outcome)
+            pairs.setdefault(key, [math.nan, math.nan])[place] = self.right_if_valid(outcome)
             first.setdefault(key, outcome)
         values = np.array(list(pairs.values())).reshape(-1, 2)
         difference = values[:, 0] - values[:, 1]
@@ -145,6 +163,7 @@ class Correctness(Suite[R]):
             counts=(n,),
             group=group,
             excluded=excluded,
+            missing=np.isnan(difference)[:, None],
             tested=True,
         )
         # Few differences need the exact test, and alike seeds of a pair that of clusters.
@@ -167,7 +186,7 @@ def kinds(
 
     Items that lack a value are left out. The null is that of a coin for each value.
     """
-    complete = ~np.isnan(values).any(axis=1)
+    complete = np.asarray(~np.isnan(values).any(axis=1))
     columns = [
         np.where(
             complete, [any(tuple(row) == pattern for pattern in kind) for row in values], np.nan
@@ -180,6 +199,7 @@ def kinds(
         clusters,
         ends=(0, 1),
         counts=[int(complete.sum())] * len(patterns),
+        missing=np.tile(~complete[:, None], len(patterns)),
         group=group,
         excluded=excluded,
     )
@@ -200,6 +220,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     """Does the image follow the world or the order of mention? The right layout is the same."""
 
     name = "t2i_correctness"
+    population = "families of pairs"
     variants = (*ORDERS, UNORDERED)
     meanings = {
         **Correctness.meanings,
@@ -245,7 +266,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         for place, ((linked, _), cells) in enumerate(twins.items()):
             for column, key in enumerate(product(linked.split("/"), ORDERS)):
                 if key in cells:
-                    values[place, column] = self.correctness(cells[key])
+                    values[place, column] = self.right_if_valid(cells[key])
         clusters = cluster_numbers([next(iter(cells.values())) for cells in twins.values()])
         lost = {"not_valid_in_all_four": int(np.isnan(values).any(axis=1).sum())}
         yield from kinds(TWINS, values, clusters, group, lost)
@@ -267,6 +288,7 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
     """Do the actions go to whom they were given? Who does what is the same in both orders."""
 
     name = "i2i_correctness"
+    population = "pairs of entities"
     prompts = ("binding",)
     worths = {"binding": RIGHT}
     headline = correctness_headline("binding")

@@ -67,6 +67,7 @@ class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
     """Share of images that obey the stated rule, where it is ours and where it isn't."""
 
     name = "rule_decoupling"
+    population = "rules"
     variants = ("factual", "counterfactual")
     headline = shown_headline(
         "counterfactual", "Share of images that obey a rule which doesn't hold here."
@@ -98,6 +99,7 @@ class AttributeDecouplingSuite(Decoupling[AttributeDecoupling]):
     """Share of images with the attribute, where it is usual and where it isn't."""
 
     name = "attribute_decoupling"
+    population = "pairs of values"
     variants = ("common", "rare")
     headline = shown_headline("rare", "Share of images that show a rare attribute.")
     meanings = {

@@ -71,6 +71,7 @@ class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
     """The judge's question about a pair, asked of images that code drew right or wrong."""
 
     name = "t2i_correctness_gold"
+    population = "families of pairs"
     prompts = (ARRANGEMENT,)
     variants = ("right", "swapped", "missing", "doubled", "above")
     worths = {ARRANGEMENT: RIGHT}
@@ -129,6 +130,7 @@ class AlteredWorldsGoldSuite(GoldSuite[AlteredWorldGold]):
     """The judge's questions about a group, asked of images of both worlds."""
 
     name = "altered_worlds_gold"
+    population = "laws"
     variants = ("real", "altered")
     worths = dict.fromkeys((PRESENCE, *KEYED), YES_NO)
     headline = Headline(

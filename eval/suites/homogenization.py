@@ -7,7 +7,7 @@ does the opposite, NaN where it can't be told.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,16 +17,17 @@ from PIL.Image import Image
 
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
-from ..core import INVALID, ORIGINAL, PROBES, Case, Outcome, Question, Score
+from ..core import INVALID, ORIGINAL, PROBES, Case, Cluster, Outcome, Question, Score
 from ..questions.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
 from ..stats.intervals import NOTHING, folded
 from ..stats.spread import mean_product, spread
-from .base import Headline, Measure, R, Suite, about_pair, case_items
+from .base import Headline, Item, Items, Measure, R, Suite, about_pair, case_items
 from .scoring import (
     cluster_numbers,
     in_groups,
+    magnitude,
     mean_score,
     mean_worth,
     order_log_odds,
@@ -102,17 +103,27 @@ def disattenuated(columns: Array, outcomes: Sequence[Outcome], group: str) -> Sc
     return replace(score, value=math.nan, interval=NOTHING)
 
 
-def homogenization_headline(question: str, worth: Worth, meaning: str) -> Headline:
-    """Ranks by Hom, compares on the signs behind it."""
-    return Headline(
-        score="hom",
-        better="lower",
-        meaning=f"{meaning}; 0 without a prior. The tick is what chance alone gives.",
-        items=case_items(question, worth),
-        ends=worth.ends,
-        statistic=np.abs,
-        broken_down=("signed_index",),
-    )
+def order_bias_statistic(means: Array) -> Array:
+    """Shape (..., 2) of mean signs in either order of mention -> (..., 1), size of their mean."""
+    return np.abs(order_and_entity_effect(means)[..., :1])
+
+
+def order_items(
+    sign: Callable[[Outcome], float], variants: Sequence[str]
+) -> Callable[[Sequence[Outcome]], Items]:
+    """Items of a headline about mention order: the signs of a row and seed in both orders."""
+
+    def items(outcomes: Sequence[Outcome]) -> Items:
+        signs: dict[tuple[str, int], list[float]] = {}
+        clusters: dict[tuple[str, int], Cluster] = {}
+        for outcome in outcomes:
+            key = outcome.case.row, outcome.case.number
+            clusters[key] = outcome.case.cluster
+            of_orders = signs.setdefault(key, [math.nan] * len(variants))
+            of_orders[variants.index(outcome.case.variant)] = sign(outcome)
+        return {key: Item(tuple(of_orders), clusters[key]) for key, of_orders in signs.items()}
+
+    return items
 
 
 @dataclass(frozen=True)
@@ -205,6 +216,7 @@ class Homogenization(Suite[R]):
             value=abs(index.value),
             interval=folded(index.interval),
             null=100 * test.null,
+            these_items=folded(index.these_items),
             bounds=folded(index.bounds),
             p_value=test.p_value,
         )
@@ -276,14 +288,25 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
     """
 
     name = "t2i_homogenization"
+    population = "entities"
     variants = ("plain", "swapped")
     prompts = ("order",)
     worths = {"order": FIRST}
-    headline = homogenization_headline(
-        "order", FIRST, "How far the first-mentioned entity always stands on the same side"
+    headline = Headline(
+        score="order_bias",
+        better="lower",
+        meaning="How far mention order decides which entity stands on the left; 0 without a prior. "
+        "The tick is what chance alone gives.",
+        items=order_items(lambda outcome: FIRST.of(outcome.verdict("order")), ("plain", "swapped")),
+        ends=FIRST.ends,
+        statistic=order_bias_statistic,
+        broken_down=("signed_index",),
     )
     meanings = {
         **{k: v for k, v in Homogenization.meanings.items() if k != "signed_index_spread"},
+        "order_bias": "Size of the order effect, 0 to 100: generators rank by it. Both orders "
+        "weigh the same. Hom weighs images, so that it also contains what the entities do if one "
+        "order has more valid images. null and p: as for Hom.",
         "order_effect": "What mention order does, whatever is mentioned: the mean signed index of "
         "a pair's two orders.",
         "entity_effect": "What the entities do, in whatever order they are mentioned: half the "
@@ -334,7 +357,8 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
             outcomes,
             group,
         )
-        return [*super().bias_scores(outcomes, group), *effects, log_odds]
+        bias = magnitude("order_bias", effects[0], values_of(outcomes, "order", FIRST), outcomes)
+        return [bias, *super().bias_scores(outcomes, group), *effects, log_odds]
 
     def effects(self, prompts: PromptSigns) -> Iterator[tuple[str, Array, Array]]:
         (ab, ba), (ab_squared, ba_squared) = prompts.means.T, prompts.products.T
@@ -356,11 +380,19 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
     """Is it always the left one that acts? One under-specified edit of every seed image."""
 
     name = "i2i_homogenization"
+    population = "entities"
     variants = ("edit",)
     prompts = ("actor",)
     worths = {"actor": ACTS}
-    headline = homogenization_headline(
-        "actor", ACTS, "How far it is always the same side that acts"
+    headline = Headline(
+        score="hom",
+        better="lower",
+        meaning="How far it is always the same side that acts; 0 without a prior. The tick is what "
+        "chance alone gives.",
+        items=case_items("actor", ACTS),
+        ends=ACTS.ends,
+        statistic=np.abs,
+        broken_down=("signed_index",),
     )
 
     def cases(self, row: I2IHomogenization, seeds: int) -> Iterator[Case]:

@@ -28,7 +28,7 @@ from ...schema import (
 from ..core import ALL, Case, Outcome, Question, Score
 from .base import Measure, Suite
 from .beyond import OrderBeyondSuite, tau
-from .homogenization import FIRST, T2IHomogenizationSuite, homogenization_headline
+from .homogenization import T2IHomogenizationSuite
 from .scoring import grouped, mean_score
 from .worths import Worth
 
@@ -163,18 +163,16 @@ class T2IHomogenizationMultilingualSuite(TranslatedSuite[T2IHomogenizationMultil
     """Does the first-mentioned entity stand on the left in every language?"""
 
     name = "t2i_homogenization_multilingual"
+    population = "entities"
     english = T2IHomogenizationSuite()
     source_groups = ("pair_type",)
     variants = english.variants
     prompts = english.prompts
     worths = english.worths
     headline = replace(
-        homogenization_headline(
-            "order",
-            FIRST,
-            "How far the first-mentioned entity always stands on the same side, in all languages "
-            "together",
-        ),
+        english.headline,
+        meaning="How far mention order decides which entity stands on the left, in all languages "
+        "together; 0 without a prior. The tick is what chance alone gives.",
         broken_down=("signed_index", "language_effect"),
     )
     meanings = {
@@ -211,6 +209,7 @@ class OrderBeyondMultilingualSuite(TranslatedSuite[OrderBeyondMultilingual]):
     """Do three entities stand in the order of mention in every language?"""
 
     name = "order_beyond_multilingual"
+    population = "sets of entities"
     english = OrderBeyondSuite()
     variants = english.variants
     prompts = english.prompts[:1]

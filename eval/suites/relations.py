@@ -57,6 +57,7 @@ class RelationsSuite(Suite[M]):
     """Share of the stated relations that hold, and whether all do."""
 
     has_right_images = True
+    population = "sets of objects"
     worths = dict.fromkeys(NAMES, HOLDS)
     prompts = (AMONG, *dict.fromkeys(PROMPTS.values()))
     headline = Headline(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from numpy.typing import NDArray
 
 from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
-from ..stats.clusters import cluster_interval
-from ..stats.estimate import LOG_ODDS
-from ..stats.intervals import NOTHING, Interval, bounds
+from ..stats.clusters import Statistic, cluster_interval
+from ..stats.comparison import sign_flip
+from ..stats.estimate import LOG_ODDS, Estimate
+from ..stats.intervals import NOTHING, Interval, folded
 from ..stats.log_odds import conditional_log_odds
 from .worths import Worth
 
 MANY = 0.1
-"""Share of excluded items above which a score shows its bounds."""
+"""Share of excluded, or unchecked, items above which tables have a mark or a footnote."""
 
 
 def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
@@ -61,8 +63,9 @@ def mean_score(
         unit=unit,
         group=group,
         excluded=excluded,
+        missing=np.isnan(values)[:, None],
     )
-    return replace(score, bounds=limits(values, ends).scaled(factor_of(unit)))
+    return score
 
 
 def mean_value(
@@ -165,9 +168,10 @@ def variant_scores(
     values = worth.of_labels(labels)
     variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
     n = int((~np.isnan(values)).sum())
+    of_variant = np.stack([variant_of == variant for variant in variants], axis=1)
     return statistics(
         score_names,
-        np.stack([np.where(variant_of == variant, values, np.nan) for variant in variants], axis=1),
+        np.where(of_variant, values[:, None], np.nan),
         cluster_numbers(outcomes),
         ends=worth.ends,
         statistic=statistic,
@@ -175,6 +179,31 @@ def variant_scores(
         unit=unit,
         group=group,
         excluded=count_excluded(labels, worth.values),
+        missing=of_variant & np.isnan(values)[:, None],
+    )
+
+
+def magnitude(name: str, effect: Score, signs: Array, outcomes: Sequence[Outcome]) -> Score:
+    """The size of an effect of mention order, which has the mean sign of both orders.
+
+    signs: shape (n,), NaN where there is none. Chance alone gives more than 0: `null` and p-value
+    are those of flipping the signs of pairs, with both orders weighing the same, as in the effect.
+    """
+    variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
+    weights = np.zeros(len(signs))
+    for variant in np.unique(variant_of):
+        present = (variant_of == variant) & ~np.isnan(signs)
+        weights[present] = 1 / max(1, int(present.sum()))
+    test = sign_flip(signs * weights * (weights > 0).sum() / weights.sum(), pair_numbers(outcomes))
+    return replace(
+        effect,
+        name=name,
+        value=abs(effect.value),
+        interval=folded(effect.interval),
+        these_items=folded(effect.these_items),
+        bounds=folded(effect.bounds),
+        null=test.null * factor_of(effect.unit),
+        p_value=test.p_value,
     )
 
 
@@ -189,26 +218,69 @@ def statistics(
     unit: str = "%",
     group: str = ALL,
     excluded: Mapping[str, int] | None = None,
+    missing: NDArray[np.bool_] | None = None,
     tested: bool = False,
 ) -> list[Score]:
     """Functions of the means of columns (n, k) with values within `ends`, one score for each name.
 
     `statistic` maps means of shape (..., k) to values of shape (..., m), m >= the number of names:
-    only the first ones are scores. counts: n of each; tested: whether scores have the p-value of
-    their difference from 0.
+    only the first ones are scores. counts: n of each; missing: shape (n, k), values that are asked
+    for and not known, for `bounds`; tested: whether scores have the p-value of their difference
+    from 0.
     """
     estimates = cluster_interval(columns, clusters, ends, statistic, tested=tested)
+    alone = cluster_interval(columns, np.arange(len(columns)), ends, statistic)
+    reach = _bounds(columns, clusters, ends, statistic, missing, len(estimates))
+    factor = factor_of(unit)
     return [
         Score.of(
-            estimate.scaled(factor_of(unit)),
+            estimate.scaled(factor),
             name=name,
             unit=unit,
             n=n,
             excluded=excluded or {},
             group=group,
+            these_items=own.interval.scaled(factor),
+            effective=n * min(1.0, (own.interval.width / estimate.interval.width) ** 2),
+            bounds=ends_of_score.scaled(factor),
             p_value=estimate.p_value if tested else math.nan,
         )
-        for name, n, estimate in zip(score_names, counts, estimates, strict=False)
+        for name, n, estimate, own, ends_of_score in zip(
+            score_names, counts, estimates, alone, reach, strict=False
+        )
+    ]
+
+
+def _bounds(
+    columns: Array,
+    clusters: NDArray[Any],
+    ends: tuple[float, float],
+    statistic: Statistic | None,
+    missing: NDArray[np.bool_] | None,
+    number: int,
+) -> list[Interval]:
+    """For each statistic, from the worst case of the missing values to the best, each with its
+    sampling error (Manski 1990); NOTHING without missing values.
+
+    Exact where a statistic rises or falls with each mean, as differences and ratios do.
+    """
+    if missing is None or not missing.any():
+        return [NOTHING] * number
+    varied = np.flatnonzero(missing.any(axis=0))
+    cases: list[list[Estimate]] = []
+    corners: Iterable[tuple[float, ...]] = product(ends, repeat=len(varied))
+    if statistic is None:  # each mean depends on its own column alone
+        corners = ((end,) * len(varied) for end in ends)
+    for values in corners:
+        fill = np.zeros(columns.shape[1])
+        fill[varied] = values
+        cases.append(cluster_interval(np.where(missing, fill, columns), clusters, ends, statistic))
+    return [
+        Interval(
+            min(case.interval.low for case in of_statistic),
+            max(case.interval.high for case in of_statistic),
+        )
+        for of_statistic in zip(*cases, strict=True)
     ]
 
 
@@ -243,18 +315,6 @@ def valid_score(
 def factor_of(unit: str) -> int:
     """Factor from a share in [0, 1] to a unit."""
     return 100 if unit == "%" else 1
-
-
-def limits(values: Array, ends: tuple[float, float]) -> Interval:
-    """Least and largest mean if all missing values were the one or the other end.
-
-    Only where more than `MANY` are missing; shape (n,).
-    """
-    valid = values[~np.isnan(values)]
-    left_out = len(values) - len(valid)
-    if left_out <= MANY * len(values):
-        return NOTHING
-    return bounds(float(valid.sum()), len(valid), left_out, *ends)
 
 
 def cluster_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:

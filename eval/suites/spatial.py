@@ -69,6 +69,7 @@ class SpatialSuite(Suite[P]):
     has_right_images = True
     can_be_composed: ClassVar[bool] = True
     """Whether images with known things can be composed for its rows."""
+    population = "pairs of objects"
     prompts = ("order", "stack")
     worths = {QUESTION: HOLDS}
     headline = Headline(

@@ -146,9 +146,22 @@ def world_scores(
     plain = table[:, :1]
     passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
     return [
-        *statistics(score_names, lines, laws, statistic=statistic, counts=of_all, **common),
         *statistics(
-            ("gate_passed",), passed, laws, counts=[int((~np.isnan(passed)).sum())], **common
+            score_names,
+            lines,
+            laws,
+            statistic=statistic,
+            counts=of_all,
+            missing=np.isnan(lines),
+            **common,
+        ),
+        *statistics(
+            ("gate_passed",),
+            passed,
+            laws,
+            counts=[int((~np.isnan(passed)).sum())],
+            missing=np.isnan(passed),
+            **common,
         ),
     ]
 
@@ -157,6 +170,7 @@ class Worlds(Suite[W]):
     """Three weighted yes/no questions an image, gated by the plain scene of its group."""
 
     has_right_images = True
+    population = "laws"
     worths = dict.fromkeys(QUESTIONS, YES_NO)
 
     def evaluation_questions(self, row: W, variant: str) -> dict[str, EvaluationQuestion]:

@@ -85,6 +85,16 @@ SCRIPT = [
 """What the scripted judge answers, by texts of the question; two texts stand around a space."""
 
 CHANGED = {
+    "order_bias": "new: the size of the order effect, which suites rank by",
+    **dict.fromkeys(
+        [
+            "accuracy_aligned_unconditional",
+            "accuracy_reverse_unconditional",
+            "compliance_unconditional",
+            "compliance_L2_unconditional",
+        ],
+        "new: an image that doesn't show what is asked for isn't right",
+    ),
     "valid": "a failure is no part of a rate, and the interval is over clusters",
     "valid_aligned": "the same",
     "valid_reverse": "the same",

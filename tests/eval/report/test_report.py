@@ -429,7 +429,7 @@ def check_cell(field: str, numbers: list[tuple[dict[str, str], str]], score: Any
         assert (
             abs(float(text.replace(",", "")) - float(attributes["value"])) <= 0.5001 * 10**-digits
         )
-        whole = field in ("n", "excluded")
+        whole = field in ("n", "excluded", "effective")
         assert digits == (0 if whole else 3 if field == "p_value" or score["unit"] == "1" else 1)
 
 
@@ -721,7 +721,7 @@ signs = st.lists(st.tuples(*[st.sampled_from([1.0, -1.0, math.nan])] * 2), min_s
 
 @given(signs)
 def test_two_runs_are_compared_on_what_both_have(values: list[tuple[float, float]]) -> None:
-    headline = open_suite("t2i_homogenization").headline
+    headline = open_suite("i2i_homogenization").headline
     first = {n: Item((a,), str(n // 2)) for n, (a, _) in enumerate(values)}
     second = {n: Item((b,), str(n // 2)) for n, (_, b) in enumerate(values)}
     both = [(a, b) for a, b in values if not math.isnan(a + b)]
@@ -832,7 +832,8 @@ def test_exports_say_what_the_scores_say(
         notes = entry["notes"].split("; ")
         shown = " to ".join(value_text(end, score["unit"]) for end in score["interval"])
         assert f"n = {score['n']}" in notes
-        assert f"95 % interval {shown}" in notes or "95 % interval -" in notes
+        others = f"for other {open_suite(entry['dataset']['task_id']).population}"
+        assert {f"95 % interval {shown}, {others}", f"95 % interval -, {others}"} & {*notes}
         left_out = ", ".join(f"{name} {n}" for name, n in sorted(score["excluded"].items()))
         assert f"left out: {left_out or 'nothing'}" in notes
         excluded += bool(left_out)

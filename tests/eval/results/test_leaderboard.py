@@ -3,16 +3,21 @@
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scored import cases, image_run, judged_as
 
-from counterprior.eval.results.leaderboard import paired
+from counterprior.eval.core import Case, Outcome, Verdict
+from counterprior.eval.results.contents import read_contents
+from counterprior.eval.results.leaderboard import leaderboards, paired
+from counterprior.eval.results.scoring import ScoreSettings
 from counterprior.eval.suites import open_suite
 from counterprior.eval.suites.base import Headline, Item, Items
 
 ACCURACY = open_suite("t2i_correctness").headline
-HOM = open_suite("t2i_homogenization").headline
+HOM = open_suite("i2i_homogenization").headline
 
 
 def items(n: int, value: Callable[[int], float]) -> Items:
@@ -74,3 +79,54 @@ def test_complete_runs_are_compared_as_before() -> None:
     estimate = paired(a, b, headline)
     assert estimate.value == 0.25 and estimate.p_value < 0.05
     assert np.isclose(paired(b, a, headline).interval.low, -estimate.interval.high, atol=0.01)
+
+
+def test_hard_images_that_fail_or_cannot_be_told_move_no_run_up(tmp_path: Path) -> None:
+    """Three are right in 36 of 60 images, two of which hide what is wrong; the fourth in 42."""
+    asked = cases(60, clusters=20)
+    right = {case.id for i, case in enumerate(asked) if i % 5 < 3}
+    better = right | {case.id for i, case in enumerate(asked) if i % 10 == 4}
+    wrong = [case.id for case in asked if case.id not in right]
+    roots = []
+    for name, correct, other, lost in (
+        ("honest", right, "wrong", []),
+        ("abstaining", right, "invalid", []),
+        ("failing", right, "wrong", [*wrong[:12], min(right)]),
+        ("better", better, "wrong", []),
+    ):
+        failed = dict.fromkeys(lost, "error")
+        roots.append(image_run(tmp_path / name, asked, {c.id: 90 for c in asked}, failed))
+        labels = {c.id: "correct" if c.id in correct else other for c in asked if c.id not in lost}
+        judged_as(roots[-1], labels)
+    (board,) = leaderboards(read_contents(roots, ScoreSettings()), across_judges=False)
+    assert board.headline.score == "accuracy_reverse_unconditional"
+    assert [s.name for s in board.standings] == ["better", "abstaining", "honest", "failing"]
+    scores = {s.name: s.score for s in board.standings}
+    assert scores["abstaining"].value == scores["honest"].value == pytest.approx(60)
+    assert scores["failing"].value == pytest.approx(100 * 35 / 47)  # and what it is at worst
+    assert scores["failing"].excluded == {"error": 13}
+    assert scores["failing"].bounds.low < 60 < scores["failing"].bounds.high
+    paper = {s.name: s.judged.whole["accuracy_reverse"].value for s in board.standings}
+    assert paper["abstaining"] == 100
+
+
+def test_scores_name_both_populations_and_their_effective_n() -> None:
+    """Entities that differ make other entities less certain than new images of these."""
+    rng = random.Random(0)
+    effect = {f"e{n}": rng.gauss(0, 2) for n in range(12)}
+    outcomes = []
+    for number in range(400):
+        first, second = rng.sample(sorted(effect), 2)
+        log_odds = 1 + effect[first] + effect[second]
+        for variant in ("plain", "swapped"):
+            label = "first_left" if rng.random() < 1 / (1 + math.exp(-log_odds)) else "first_right"
+            clusters = ("/".join(sorted((first, second))), *sorted((first, second)))
+            case = Case(f"r{number}", variant, 0, 0, "", clusters)
+            outcomes.append(Outcome(case, {("order", "original"): Verdict(label)}))
+    scores = {s.name: s for s in open_suite("t2i_homogenization").score(outcomes)}
+    for name in ("signed_index", "order_effect", "order_bias", "hom"):
+        score = scores[name]
+        low, high = score.these_items
+        assert score.interval.low <= low < score.value < high < score.interval.high
+        assert high - low < (score.interval.high - score.interval.low) / 2
+        assert 4 < score.effective < 200 and score.n == 800

@@ -58,7 +58,11 @@ def test_changes_are_paired_by_case_and_clustered(tmp_path: Path) -> None:
     base, other = two_runs(tmp_path, lost)
     report = quality_report([base, other], ScoreSettings())
     bias, quality = report.changes
-    assert (bias.kind, bias.score, bias.scorer) == ("bias", "accuracy_reverse", "test")
+    assert (bias.kind, bias.score, bias.scorer) == (
+        "bias",
+        "accuracy_reverse_unconditional",
+        "test",
+    )
     assert (bias.before, round(bias.after, 1)) == (50.0, 91.4) and bias.n == 58
     # Two images of 60 are lost: had both been wrong, the change would be smaller.
     assert 0 < bias.interval.low < 20 and bias.p_value < 0.05
@@ -170,7 +174,7 @@ def test_the_command_scores_and_shows_quality_beside_bias(tmp_path: Path, cli: C
     done = cli(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "60 scored" in done.stderr and "59 scored" in done.stderr
-    for text in ("accuracy_reverse by test", "shade", "1 refused", "higher is better"):
+    for text in ("accuracy_reverse_unconditional", "shade", "1 refused", "higher", "better"):
         assert text in done.stdout, text
     again = cli(*command, "--json", cwd=tmp_path)
     assert "60 were there" in again.stderr

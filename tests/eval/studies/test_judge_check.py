@@ -95,7 +95,7 @@ def test_misled_pairs_are_excluded_with_the_score_before_and_after(
     (judged,) = score_run(run.out, chosen)
     assert judged.whole["valid_reverse"].n == 3
     (note,) = [note for note in judged.result.notes if "1 pairs are left out" in note]
-    assert "accuracy_reverse 100.0 with all of them, undefined without" in note
+    assert "accuracy_reverse_unconditional 25.0 with all of them, 0.0 without" in note
     assert judged.result.card.gold["all"]["swapped"] == {"correct": 2, "wrong": 4}
     assert judged.check is not None and len(judged.check.misled) == 1 and not judged.check.failed
     (plain,) = score_run(run.out, ScoreSettings(judges=chosen.judges))

@@ -59,7 +59,7 @@ def test_a_part_of_a_cell_is_no_plain_number(text_release: Path, tmp_path: Path)
         run_study(study_of(text_release), tmp_path)  # 20 images, 6 + 3 of 20 answers
     table = study_table(Study.open(tmp_path))
     found = cells(table)
-    whole, part = found["red", HOM, "hom"], found["red", UC, "accuracy_unconditional"]
+    whole, part = found["red", HOM, "order_bias"], found["red", UC, "accuracy_unconditional"]
     none = found["blue", UC, "accuracy_unconditional"]
     assert not whole.gap and whole.score is not None and whole.score.n <= 6
     assert part.gap == "judged in part: 3 answers about 4 images" and part.score is not None
@@ -93,7 +93,7 @@ def test_a_line_and_a_column_name_their_method_and_judge(
     own = {
         (line.section, line.name): line.cells[0].score for line in study_table(study).lines
     }  # of every generator and judge
-    column = {"suite": HOM, "label": "x"}
+    column = {"suite": HOM, "label": "x", "score": "order_bias"}
     layout = TableLayout.model_validate(
         {
             "title": "T",
@@ -104,9 +104,9 @@ def test_a_line_and_a_column_name_their_method_and_judge(
                 "absent": {"generator": "h", "judge": "bob"},
             },
             "columns": [
-                {**column, "score": "hom", "method": ""},
-                {**column, "score": "hom", "method": "*-1"},
-                {**column, "score": "hom", "method": "*-1", "judge": "ann"},
+                {**column, "method": ""},
+                {**column, "method": "*-1"},
+                {**column, "method": "*-1", "judge": "ann"},
             ],
         }
     )
@@ -153,7 +153,7 @@ def test_neighbors_that_were_made_otherwise_are_marked(text_release: Path, tmp_p
     for name, sample in (("red", "1 seed,"), ("blue", "2 seeds,")):
         notes = found[name, UC, "accuracy_unconditional"].notes
         assert any(sample in table.notes[n - 1] for n in notes), table.notes
-        assert not any("seed" in table.notes[n - 1] for n in found[name, HOM, "hom"].notes)
+        assert not any("seed" in table.notes[n - 1] for n in found[name, HOM, "order_bias"].notes)
     assert any("elsewhere" in remark for remark in table.remarks)
 
 

@@ -107,6 +107,8 @@ def test_what_does_not_count_moves_no_value_and_always_shows(case: tuple) -> Non
     for (metric, group), score in scores.items():
         if group != "all" or metric.startswith(("valid", "delta")):
             continue
+        if metric.endswith("_unconditional"):
+            continue
         assert same(score.value, without[metric, group].value)
         assert score.n == without[metric, group].n
     if "hom" in {metric for metric, _ in scores}:
@@ -124,8 +126,37 @@ def test_nothing_valid_is_undefined_and_never_zero(case: tuple) -> None:
     question = LABELS[name][0]
     nothing = [outcome(o.case, {question: "invalid"}) for o in outcomes]
     for score in open_suite(name).score(nothing):
-        if not score.name.startswith("valid"):
+        if score.name.endswith("_unconditional"):
+            assert score.value == 0 or not score.n  # judged, and not right
+        elif not score.name.startswith("valid"):
             assert math.isnan(score.value) and score.n == 0
+
+
+def test_images_that_cannot_be_told_raise_no_unconditional_accuracy() -> None:
+    """Both are right in half of the reverse images; all wrong ones of the second are invalid."""
+    labels = ["correct", "correct", "correct", "wrong"] * 5
+    abstaining = ["correct", "correct", "correct", "invalid"] * 5
+    honest, hidden = (
+        by_name(open_suite("t2i_correctness").score(outcomes_of("t2i_correctness", labels)))
+        for labels in (labels, abstaining)
+    )
+    paper, joint = ("accuracy_reverse", "all"), ("accuracy_reverse_unconditional", "all")
+    assert honest[paper].value == honest[joint].value == hidden[joint].value == 50
+    assert hidden[paper].value == 100 and hidden[paper].bounds.low < 50
+    assert hidden[joint].n == 10 and not hidden[joint].excluded
+
+
+def test_images_invalid_in_one_order_are_no_order_bias() -> None:
+    """The first entity stands left in both orders; swapped prompts mostly fail."""
+    labels = []
+    for row in range(40):
+        labels += ["first_left", "first_right" if row % 4 == 0 else "invalid"]
+    scores = by_name(
+        open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", labels))
+    )
+    assert scores["hom", "all"].value == pytest.approx(60)  # what the entities do
+    assert scores["order_bias", "all"].value == 0
+    assert scores["order_effect", "all"].bounds.high > 70
 
 
 @few
@@ -184,18 +215,23 @@ def test_entities_that_prefer_a_side_are_no_order_effect() -> None:
     assert scores["entity_effect", "all"].value == 100
 
 
-def test_bounds_show_where_much_is_left_out() -> None:
+def test_bounds_show_where_anything_is_excluded() -> None:
     labels = ["first_left"] * 6 + ["missing"] * 4
     scores = by_name(
         open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", labels))
     )
     assert scores["signed_index", "all"].value == 100
-    assert scores["signed_index", "all"].bounds == pytest.approx((20, 100))
+    low, high = scores["signed_index", "all"].bounds
+    assert low < 20 and high == 100  # 6 of 10 in the worst case, with its sampling error
     few_out = ["first_left"] * 19 + ["missing"]
     scores = by_name(
         open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", few_out))
     )
-    assert math.isnan(scores["signed_index", "all"].bounds.low)
+    assert scores["signed_index", "all"].bounds.low < 90
+    scores = by_name(
+        open_suite("t2i_homogenization").score(outcomes_of("t2i_homogenization", few_out[:-1]))
+    )
+    assert math.isnan(scores["signed_index", "all"].bounds.low)  # nothing is excluded
 
 
 # Counterfactual worlds.

@@ -167,6 +167,7 @@ def test_order_beyond_by_hand() -> None:
         beyond("t9", ("error", "in_order", "in_order")),
         *(beyond(f"v{n}", right[:1], "vertical") for n in range(3)),
         beyond("v3", back[:1], "vertical"),
+        beyond("v0", back[:1], "vertical", "swapped"),
         *(beyond(f"c{n}", right, "three_correctness") for n in range(3)),
         beyond("c3", back, "three_correctness"),
         beyond("c4", back, "three_correctness", "swapped"),
@@ -181,11 +182,12 @@ def test_order_beyond_by_hand() -> None:
     assert found["monotone", three].value == pytest.approx(100 * 6 / 8)
     assert found["monotone_of_all", three].value == pytest.approx(100 * 6 / 9)
     assert found["valid", three].value == pytest.approx(100 * 8 / 9)
-    assert found["order_index", "setting=vertical"].value == 50
-    assert found["order_index", "all"].n == 12  # neutral settings alone
+    assert found["order_index", "setting=vertical"].value == pytest.approx(20)
+    assert found["order_index", "all"].n == 13  # neutral settings alone
     assert found["accuracy_aligned", "all"].value == 75 and found["delta", "all"].value == 25
     assert found["accuracy_reverse", "all"].value == 50
-    assert found["order_bias", "setting=vertical"].value == 50
+    assert found["order_bias", "setting=vertical"].value == 25  # both orders weigh the same
+    assert math.isnan(found["order_bias", three].value)  # no image of the other order
 
 
 @pytest.mark.parametrize("name", ["spatial_3d", "order_beyond", "spatial_multi"])
