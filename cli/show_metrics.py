@@ -103,9 +103,22 @@ def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         return
     for row in rows:
         left_out = f"{row['unscored']} without a score, {row['undecided']} undecided by people"
-        print(f"{row['metric']}: {row['n']} images ({left_out})")
+        sampled = f"{row['n']} images"
+        if row["clustered_by"]:
+            sampled += f" in {row['clusters']} clusters by {row['clustered_by']}"
+        print(f"{row['metric']}: {sampled} ({left_out})")
+        if row["n"]:
+            people, metric = row["yes"]["people"], row["yes"]["metric"]
+            print(f"  people pass {people:.4f} of them, the metric {metric:.4f}")
         for name, estimate in row["estimates"].items():
             value, ends = estimate["value"], estimate["interval"]
             number = "-" if value is None else f"{value:.4f}"
             between = f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
-            print(f"  {name:<12} {number:>8} {between}")
+            print(f"  {name:<12} {number:>8} {between:<18} n {estimate['n']}")
+        for warning in row["warnings"]:
+            print(f"  {warning}")
+    if not rows[0]["clustered_by"]:
+        print(
+            "Intervals take images as independent. If several share a prompt, name the column that "
+            "says which: --clusters COLUMN"
+        )

@@ -78,6 +78,9 @@ def agree(
     labels: LabelsFile,
     metric: Annotated[list[str] | None, Input(help="Only this metric; repeatable.")] = None,
     threshold: Annotated[float, Input(help="Minimum score counted as positive.")] = 0.5,
+    clusters: Annotated[
+        str, Input(help="Column of SCORES that names what images share, e.g. their prompt.")
+    ] = "",
     json: Json = False,
 ) -> None:
     """Compare metrics with people: correlations, precision, recall and more, with intervals.
@@ -86,4 +89,4 @@ def agree(
     """
     from ..eval.results.agree import run_agree
 
-    print_agreement(run_agree(scores, labels, metric or (), threshold), json)
+    print_agreement(run_agree(scores, labels, metric or (), threshold, clusters), json)

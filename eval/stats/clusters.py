@@ -101,12 +101,12 @@ def cluster_interval(
         interval is that of pairs of other members too.
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
-    tested: whether means have a p-value and an error too, which take draws; a statistic always has.
+    tested: whether means have a p-value, which takes draws; a statistic always has.
 
     Intervals never have a width of 0. `n` counts items with a value, for a statistic in any column;
     `clusters` is that of the mean that has the fewest; `error` is the standard deviation of the
-    draws behind the interval. Raises ValueError where the shapes don't fit or a value is outside
-    the ends.
+    draws behind the interval, or the jackknife's error of a mean without draws. Raises ValueError
+    where the shapes don't fit or a value is outside the ends.
     """
     columns, labels = clustered(values, clusters)
     low, high = ends
@@ -155,9 +155,16 @@ def _plain(means: _Means, columns: Array, ends: tuple[float, float]) -> list[Est
     """The means of columns (n, k) with their intervals, without draws."""
     fewest = int(min(means.clusters[means.clusters > 0], default=0))
     values = ends[0] + (ends[1] - ends[0]) * means.share
+    errors = (ends[1] - ends[0]) * np.sqrt(np.diag(means.covariance))
     counts = (~np.isnan(columns)).sum(axis=0)
     return [
-        Estimate(float(value), _mean_interval(means, i, ends), n=int(counts[i]), clusters=fewest)
+        Estimate(
+            float(value),
+            _mean_interval(means, i, ends),
+            n=int(counts[i]),
+            clusters=fewest,
+            error=float(errors[i]),
+        )
         for i, value in enumerate(values)
     ]
 

@@ -92,7 +92,7 @@ def _coefficient(a: Array, b: Array, kind: Kind) -> float:
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
         return math.nan
     if kind == "kendall":
-        return float(kendalltau(a, b, method="asymptotic").statistic)
+        return float(kendalltau(a, b).statistic)
     if kind == "spearman":
         a, b = rankdata(a), rankdata(b)
     a, b = a - a.mean(), b - b.mean()

@@ -73,7 +73,7 @@ class Recorded:
         for spec in specs:
             name, _, file = spec.rpartition("=")
             path = Path(file)
-            columns = read_scores(path)
+            columns = read_scores(path).by_metric
             if metric not in columns:
                 raise RowError(
                     f"{path}: no metric {metric!r}: choose from {', '.join(columns)}",

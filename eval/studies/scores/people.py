@@ -75,15 +75,24 @@ def _risk(name: str, codes: HumanAgreement) -> Estimate:
 
 
 def _estimate(name: str, scope: ScoreInputs) -> Score | None:
-    human, numbers, failed = _numbers(scope)
+    human, numbers, cluster_of, failed = _numbers(scope)
     if not human:
         return None
-    result = agreement(name, numbers, human, kinds=[kind for kind in KINDS if kind == name])
+    kinds = [kind for kind in KINDS if kind == name]
+    result = agreement(name, numbers, human, kinds=kinds, cluster_of=cluster_of)
     estimate = result["estimates"][name]
     value = math.nan if estimate["value"] is None else estimate["value"]
     ends = NOTHING if estimate["interval"] is None else Interval(*estimate["interval"])
     excluded = {**failed, "undecided": result["undecided"]}
-    return Score(value, ends, result["n"], excluded=_some(excluded), name=name, unit="1")
+    return Score(
+        value,
+        ends,
+        estimate["n"],
+        excluded=_some(excluded),
+        name=name,
+        unit="1",
+        warning="; ".join(result["warnings"]),
+    )
 
 
 def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
@@ -124,13 +133,15 @@ def _code(worth: Worth, label: str) -> int:
 
 def _numbers(
     scope: ScoreInputs,
-) -> tuple[dict[str, float | None], dict[str, float], dict[str, int]]:
-    """Human worth of each labeled image, the judge's number, and images without one by reason.
+) -> tuple[dict[str, float | None], dict[str, float], dict[str, str], dict[str, int]]:
+    """Human worth of each labeled image, the judge's number, the image's cluster, and images
+    without a number by reason.
 
     The number is the judge's measurement, or else the worth of its label.
     """
     human: dict[str, float | None] = {}
     numbers: dict[str, float] = {}
+    cluster_of: dict[str, str] = {}
     failed: dict[str, int] = {}
     for cell in scope.cells:
         suite = open_suite(cell.suite)
@@ -141,6 +152,7 @@ def _numbers(
             verdict = outcomes[case].verdict(question)
             key = f"{cell.judged.result.folder}/{case}/{question}"
             human[key] = _worth(suite, outcomes[case], question, label)
+            cluster_of[key] = f"{cell.suite}/{outcomes[case].case.clusters[0]}"
             number = None if scope.by_verdict else verdict.number
             if number is None and not verdict.failed:
                 number = _worth(suite, outcomes[case], question, verdict.label)
@@ -148,7 +160,7 @@ def _numbers(
                 failed[verdict.label] = failed.get(verdict.label, 0) + 1
             else:
                 numbers[key] = number
-    return human, numbers, failed
+    return human, numbers, cluster_of, failed
 
 
 def _worth(suite: Suite[Any], outcome: Outcome, question: str, label: str) -> float | None:

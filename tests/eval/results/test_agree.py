@@ -73,11 +73,12 @@ def test_missing_scores_and_undecided_labels_are_left_out_and_counted(tmp_path: 
         ],
     )
     assert human_scores(read_labels(labels)) == {"a": 0.75, "b": 0.0, "c": None}
-    assert list(read_scores(scores)) == ["pse", "clip"]
+    assert list(read_scores(scores).by_metric) == ["pse", "clip"]
     pse, clip = run_agree(scores, labels)
     assert (pse["n"], pse["unscored"], pse["undecided"]) == (1, 1, 1)
     assert (clip["n"], clip["unscored"], clip["undecided"]) == (2, 0, 1)
-    assert pse["estimates"]["specificity"] == {"value": None, "interval": None}
+    assert pse["estimates"]["specificity"] == {"value": None, "interval": None, "n": 0}
+    assert pse["yes"] == {"people": 1.0, "metric": 1.0}
     assert pse["estimates"]["spearman"]["value"] is None
 
 
@@ -125,6 +126,78 @@ def test_the_command(tmp_path: Path, cli: Run) -> None:
     (found,) = run_agree(scores, labels)
     assert found["counts"] == {"tp": 8, "fp": 2, "fn": 1, "tn": 9}
     text = cli("agree", scores, "--labels", labels)
-    assert "precision      0.8000 [0.4902, 0.9433]" in text.stdout
+    assert "precision      0.8000 [0.4270, 0.9555]   n 10\n" in text.stdout
+    assert "people pass 0.4500 of them, the metric 0.5000" in text.stdout
+    assert "--clusters COLUMN" in text.stdout
     with raises("unknown-name", "clip", "pse", error=RowError):
         run_agree(scores, labels, ["clip"])
+
+
+def prompts_with_seeds(seed: int, alike: float = 1.0) -> tuple[list[dict[str, Any]], Any]:
+    """25 prompts of four seeds, whose scores and labels are alike to some degree."""
+    rng = np.random.default_rng(seed)
+    prompt = np.repeat(np.arange(25), 4)
+
+    def normal() -> np.ndarray:
+        common, own = rng.normal(size=25)[prompt], rng.normal(size=100)
+        return np.sqrt(alike) * common + np.sqrt(1 - alike) * own
+
+    x, y = normal(), normal()
+    rows = [
+        {"sample_id": f"s{i}", "pse": float(x[i]), "prompt_id": int(prompt[i])} for i in range(100)
+    ]
+    return rows, [{"sample_id": f"s{i}", "label": int(y[i] > 0)} for i in range(100)]
+
+
+def test_seeds_of_a_prompt_are_no_independent_evidence(tmp_path: Path) -> None:
+    """Score and label have nothing in common but the prompt of each image."""
+    held: dict[str, list[bool]] = {"prompt_id": [], "sample": []}
+    for seed in range(40):
+        rows, labels = prompts_with_seeds(seed)
+        cluster_of = {row["sample_id"]: str(row["prompt_id"]) for row in rows}
+        scores = {row["sample_id"]: row["pse"] for row in rows}
+        human = {label["sample_id"]: float(label["label"]) for label in labels}
+        for name, clusters in (("prompt_id", cluster_of), ("sample", None)):
+            result = agreement("pse", scores, human, 0.0, ["spearman"], clusters)
+            for kind, truth in (("spearman", 0.0), ("accuracy", 0.5)):
+                low, high = result["estimates"][kind]["interval"]
+                held[name].append(low <= truth <= high)
+    assert np.mean(held["prompt_id"]) > 0.9 > 0.75 > np.mean(held["sample"])
+
+
+def test_the_command_clusters_by_prompt(tmp_path: Path, cli: Run) -> None:
+    rows, labels = prompts_with_seeds(0)
+    scores, people = write(tmp_path / "s.jsonl", rows), write(tmp_path / "l.jsonl", labels)
+    text = cli("agree", scores, "--labels", people, "--threshold", "0").stdout
+    assert "100 images in 25 clusters by prompt_id" in text and "--clusters" not in text
+    assert [line for line in text.splitlines() if line.startswith("prompt_id")] == []
+    (row,) = json.loads(cli("agree", scores, "--labels", people, "--json").stdout)
+    assert (row["clusters"], row["clustered_by"]) == (25, "prompt_id")
+    renamed = [
+        {"scene": r["prompt_id"], "sample_id": r["sample_id"], "pse": r["pse"]} for r in rows
+    ]
+    scores = write(tmp_path / "s.jsonl", renamed)
+    (by_scene,) = run_agree(scores, people, clusters="scene")
+    assert by_scene["estimates"] == row["estimates"]
+    with raises("missing-column", "place", "scene", error=RowError):
+        run_agree(scores, people, clusters="place")
+    renamed[3]["scene"] = None
+    with raises("missing-field", "s.jsonl:4: scene", error=RowError):
+        run_agree(write(scores, renamed), people, clusters="scene")
+
+
+def test_images_without_any_score_are_counted(tmp_path: Path) -> None:
+    rows = [{"sample_id": "a", "pse": 0.9}, {"sample_id": "b", "pse": None}]
+    labels = [{"sample_id": name, "label": "PASS"} for name in "ab"]
+    (row,) = run_agree(write(tmp_path / "s.jsonl", rows), write(tmp_path / "l.jsonl", labels))
+    assert (row["n"], row["unscored"]) == (1, 1)
+
+
+def test_few_labels_of_one_kind_are_named() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"s{i}" for i in range(60)]
+    scores = dict(zip(names, rng.random(60).tolist(), strict=True))
+    human = {name: float(number >= 4) for number, name in enumerate(names)}
+    (warning,) = agreement("m", scores, human, kinds=["pearson"])["warnings"]
+    assert warning.startswith("pearson: few images or clusters")
+    assert agreement("m", scores, human | dict.fromkeys(names[:30], 0.0))["warnings"] == []
