@@ -89,7 +89,7 @@ def read_scores(path: Path, column: str = "") -> MetricScores:
     cluster, and a file without any metric; columns that are no numbers are passed over.
     """
     scores: dict[str, dict[str, float]] = {}
-    rows: dict[str, tuple[int, Mapping[str, Any]]] = {}
+    rows: dict[str, tuple[int, dict[str, Any]]] = {}
     for number, row in read_rows(path):
         sample = row.get("sample_id")
         if not isinstance(sample, str) or not sample:
@@ -187,7 +187,8 @@ def agreement(
         "f1": yes | truth,
     }
     columns = np.stack([np.where(of, right, np.nan) for of in considered.values()], axis=1)
-    shares = dict(zip(considered, cluster_interval(columns, clusters, (0, 1)), strict=True))
+    estimates = cluster_interval(columns, clusters, (0, 1))
+    shares: dict[str, Estimate] = dict(zip(considered, estimates, strict=True))
     # Right of those that either passes is Jaccard's index J, and F1 = 2 J / (1 + J).
     jaccard = shares["f1"]
     shares["f1"] = Estimate(
@@ -210,7 +211,7 @@ def agreement(
         },
         "estimates": {
             name: estimate.to_json() | {"n": estimate.n}
-            for name, estimate in {**correlations, **shares}.items()
+            for name, estimate in (*correlations.items(), *shares.items())
         },
         "warnings": sorted(
             {f"{kind}: {e.warning}" for kind, e in correlations.items() if e.warning}
