@@ -2,10 +2,11 @@
 
     python benchmarks/coverage.py [--runs 1000] [--jobs 1] [--only TEXT] [--cells cells.csv]
 
-A family is one kind of interval that the package prints, over a grid of settings; `FAMILIES` names
-the functions behind it, and a test fails for a function without a family. One line a family: cells,
-lowest, mean and highest coverage, cells below .93 without a warning, cells above .97, cells where
-most intervals carry a warning, and the worst cell. A miss that carries a warning is no miss.
+A family is one kind of interval that the package prints, over a grid of settings. It names the
+functions behind it; a test fails for a function that no family and no other benchmark names. One
+line a family: cells, lowest, mean and highest coverage, cells below .93 without a warning, cells
+above .97, cells where most intervals carry a warning, and the worst cell. A miss that carries a
+warning is no miss.
 
 A cell below .93 is simulated again, four times as often, from another seed; the second simulation
 alone counts, so that a cell isn't below by chance. The exit code is 1 if one is then below .93 by
@@ -41,7 +42,9 @@ from counterprior.eval.stats.correlation import Kind, correlation
 from counterprior.eval.stats.distances import kernel_distance
 from counterprior.eval.stats.estimate import Estimate
 from counterprior.eval.stats.intervals import folded, wilson
+from counterprior.eval.stats.log_odds import conditional_log_odds
 from counterprior.eval.stats.means import cluster_deviation, cluster_mean
+from counterprior.eval.stats.spread import mean_product, spread
 from counterprior.eval.suites.base import Headline, Item
 from counterprior.eval.suites.homogenization import order_and_entity_effect
 from counterprior.eval.suites.worlds import gated, premise_ratio
@@ -368,6 +371,31 @@ def magnitude_gap(
     values = np.where(rng.random(chance.shape) < chance, 1.0, -1.0)
     truth = abs(2 * rate - 1) - abs(2 * other - 1)
     return estimated(values, member, (-1, 1), magnitudes), truth
+
+
+def log_odds(
+    rng: np.random.Generator, pairs: int, seeds: int, preference: float, odds: float
+) -> tuple[Estimate, float]:
+    """Effect of mention order in log odds, whatever each pair's preference is."""
+    pair = np.repeat(np.arange(pairs), 2 * seeds)
+    order = np.tile(np.repeat([0, 1], seeds), pairs)
+    prefers = preference * rng.normal(size=pairs)[pair] * np.where(order == 0, 1, -1)
+    follows = (rng.random(len(pair)) < sigmoid(odds + prefers)).astype(float)
+    return conditional_log_odds(follows, order, pair, pair), odds
+
+
+def spread_of_groups(
+    rng: np.random.Generator, clusters: int, items: int, sd: float, rate: float
+) -> tuple[Estimate, float]:
+    """Standard deviation of the true mean signs of groups."""
+    member = members(rng, clusters, items)
+    signs = 2 * answers(rng, member, rate, sd) - 1
+    total = np.bincount(member, weights=signs)
+    squares = np.bincount(member, weights=signs**2)
+    counts = np.bincount(member)
+    truth = float(np.std(2 * sigmoid(intercept(rate, sd) + sd * NODES) - 1))
+    groups = np.arange(clusters)
+    return spread(mean_product(total, squares, counts), total / counts, groups), truth
 
 
 def with_gaps(
@@ -731,6 +759,22 @@ def families() -> list[Family]:
             grid(SOME, FEWER, ((0.5, 0.5), (0.8, 0.5), (0.9, 0.8), (0.02, 0.06), (0.02, 0.94))),
             f"{layout} other",
             mean,
+            few,
+        ),
+        Family(
+            "order effect in log odds",
+            log_odds,
+            grid((5, 20, 60, 200), (1, 4), (0.0, 1.0, 2.0), (0.0, 1.0, 2.0)),
+            "pairs seeds preference odds",
+            "conditional_log_odds",
+            few,
+        ),
+        Family(
+            "spread of groups",
+            spread_of_groups,
+            grid((5, 20, 60, 200), (2, 4, 8), (0.0, 1.0, 2.0), (0.5, 0.9)),
+            "clusters items sd rate",
+            "spread",
             few,
         ),
         Family(
