@@ -170,6 +170,7 @@ CODES = {
     "timed-out": "a server or program took too long",
     "too-deep": "YAML nested too deeply",
     "too-few-items": "fewer items than are needed",
+    "too-few-raters": "judges and people too few to tell their errors from the truth",
     "too-many-files": "a commit of too many files",
     "unbalanced-bank": "a bank whose entries can't be balanced",
     "unequal-draw": "labels of a sample in which some images had more chances than others",

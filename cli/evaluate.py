@@ -109,6 +109,10 @@ def score(
             help="Folder of judge-check: leave out what misled the judge, or correct its misses."
         ),
     ] = None,
+    latent: Annotated[
+        bool,
+        Output("--latent", help="Also estimate scores from all judges and people together."),
+    ] = False,
     groups: Annotated[bool, Output(help="Also print the scores of groups.")] = False,
     json: Json = False,
 ) -> None:
@@ -116,7 +120,9 @@ def score(
 
     Example: `counterprior score run --labels labels.csv --json`
     """
-    _print_scores(runs, judges.settings(labels=labels, card=card, gold=gold), groups, json)
+    _print_scores(
+        runs, judges.settings(labels=labels, card=card, gold=gold, latent=latent), groups, json
+    )
 
 
 def _print_scores(runs: Sequence[Path], settings: ScoreSettings, groups: bool, json: bool) -> None:

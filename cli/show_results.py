@@ -238,6 +238,12 @@ def _judge(card: JudgeCard) -> str:
             for layout, (recognized, total) in gold_images.items()
         )
         facts.append(f"gold images recognized: {', '.join(counts)}")
+    for question, recognized in card.latent.items():
+        shares = (
+            f"{label} {_share(value)} ({_share(low)} to {_share(high)})"
+            for label, (value, low, high) in recognized.items()
+        )
+        facts.append(f"recognizes, by all raters of {question} together, {', '.join(shares)}")
     return f"judge: {'; '.join(facts)}"
 
 

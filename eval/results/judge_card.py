@@ -20,6 +20,9 @@ from ..suites.worths import Worth
 GoldLabels = dict[str, dict[str, int]]
 """Content of gold images -> label by a judge -> number of images."""
 
+RecognizedLabels = Mapping[str, tuple[float, float, float]]
+"""Label -> share of images of which it is true that a judge recognizes, and its 95 % interval."""
+
 Labels = Mapping[tuple[str, str], str]
 """(Case, question) -> label by human annotators."""
 
@@ -115,6 +118,8 @@ class JudgeCard:
     gold: Mapping[str, GoldLabels] = field(default_factory=dict)
     """Its labels of gold images: `all`, and each group, e.g. a domain; empty if it was not
     checked."""
+    latent: Mapping[str, RecognizedLabels] = field(default_factory=dict)
+    """Question -> what it recognizes, by all raters of the run together; empty unless asked for."""
 
     @property
     def comparable(self) -> Mapping[str, str]:

@@ -36,6 +36,7 @@ from .corrected import corrected_by_card, corrected_by_gold, corrected_by_labels
 from .detectability import corrected_if_seen, read_detector_check
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
+from .latent import LatentTruth, latent_truth
 from .marks import JUDGE_CHOSE, UNCHECKED, marks_of
 
 SCORES = "scores.json"
@@ -61,6 +62,8 @@ class ScoreSettings:
     """Compare runs in one table even if their judges differ."""
     partial: bool = False
     """Score runs that are not judged completely, too."""
+    latent: bool = False
+    """Also estimate scores from all judges and people together, see `latent`."""
     groups: bool = True
     """Also score the groups of each run's cases, which takes most of the time."""
 
@@ -162,6 +165,9 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
                     code="incomplete-run",
                 )
     alpha = _alpha(list(judged.values()), labels)
+    latent = LatentTruth()
+    if settings.latent:
+        latent = _latent(run, logs, judged, labels, settings)
     return [
         _score(
             run,
@@ -170,6 +176,7 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
             judged=judged[log.root],
             labels=labels,
             alpha=alpha,
+            latent=latent,
             settings=settings,
         )
         for log in logs
@@ -255,6 +262,7 @@ def _score(
     judged: Sequence[Outcome],
     labels: Labels,
     alpha: Mapping[str, float],
+    latent: LatentTruth,
     settings: ScoreSettings,
 ) -> JudgedRun:
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
@@ -279,6 +287,9 @@ def _score(
     if labels and settings.labels and (note := draw_note(settings.labels)):
         notes.append(note)
     scores += [*clip_scores(suite, believed), *corrected_by_labels(suite, believed, labels)]
+    scores += latent.scores
+    notes += latent.notes
+    card = replace(card, latent=latent.recognized.get(log.name, {}))
     if check is not None and checking is not None:
         scores += corrected_by_gold(suite, judged, checking, check)
     if settings.card is not None:
@@ -305,6 +316,34 @@ def _score(
         notes=tuple(notes),
     )
     return JudgedRun(result, believed, log, check=check)
+
+
+def _latent(
+    run: Run,
+    logs: Sequence[VerdictLog],
+    judged: Mapping[Path, Sequence[Outcome]],
+    labels: Labels,
+    settings: ScoreSettings,
+) -> LatentTruth:
+    """Scores from all models that judge, and people: by their labels, or as a judge of the run."""
+    models = [log for log in logs if log.identity["kind"] != "human"]
+    if not labels:
+        labels = {
+            (outcome.case.id, question): verdict.label
+            for log in logs
+            if log not in models
+            for outcome in judged[log.root]
+            for (question, probe), verdict in outcome.verdicts.items()
+            if probe == ORIGINAL and not verdict.failed
+        }
+    checks = {}
+    for log in models:
+        suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
+        check = _check_of(run, suite, judge_card(log.identity, suite, ()), settings.gold)
+        if check is not None:
+            checks[log.name] = check
+    suite = open_suite(run.header.suite)
+    return latent_truth(suite, {log.name: judged[log.root] for log in models}, labels, checks)
 
 
 def _headline(suite: Suite[Any], scores: Sequence[Score]) -> str:

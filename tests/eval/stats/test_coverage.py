@@ -20,6 +20,7 @@ NOT_SIMULATED = {
     "bounds": "exact: what missing values could be, without sampling",
     "confidence_sequence": "benchmarks/race.py has the races that it decides",
     "cluster_bootstrap": "percentiles of the gate's kappa and of the checker's audit",
+    "residual_agreement": "benchmarks/judges_together.py; a check of an assumption, not a score",
 }
 """Functions with intervals that no benchmark simulates, and why."""
 
