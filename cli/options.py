@@ -70,6 +70,10 @@ Features = Annotated[
     list[str] | None,
     Model("--features", help="Also FID or KID: inception:FILE, clip:MODEL; repeatable."),
 ]
+Margins = Annotated[
+    list[str] | None,
+    Input("--margin", help="Largest loss that doesn't matter, e.g. order_bias=5; repeatable."),
+]
 LabelsFile = Annotated[Path, Input(help="File of human labels.")]
 SomeLabels = Annotated[Path | None, Input(help="File of human labels of some cases.")]
 JudgeNames = Annotated[

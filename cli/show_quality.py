@@ -97,7 +97,7 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
     from ..eval.results.tables import exclusions_text
     from ..eval.stats.estimate import interval_text
 
-    output = console(width=140)
+    output = console(width=140 if len(report.columns) < 11 else 180)
     numbers = ("value", "95 %", "n")
     title = f"{report.suite}: bias and quality"
     table = new_table("run", "score", *numbers, "left out", numbers=numbers, title=title)
@@ -144,9 +144,9 @@ def _distances(distances: Sequence[SetDistance]) -> Table:
 
 
 def _changes(report: QualityReport) -> Table:
-    from ..eval.results.changes import COLUMNS, NUMBERS
+    from ..eval.results.changes import NUMBERS
 
-    table = new_table(*COLUMNS, numbers=NUMBERS, title=report.title)
+    table = new_table(*report.columns, numbers=NUMBERS, title=report.title)
     for row in report.rows():
         table.add_row(*row)
     return table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +15,9 @@ from ...errors import UsageError
 from ..core import Score, without_nan
 from ..engine.run import Run, RunError
 from ..stats.comparison import Comparison, adjust
-from ..stats.estimate import interval_text, value_text
+from ..stats.equivalence import EQUIVALENT, LOST, NOT_WORSE, UNDECIDED, LossClaim, claims
+from ..stats.estimate import Estimate, interval_text, p_text, value_text
+from ..stats.intervals import Interval
 from ..stats.means import cluster_mean
 from ..suites import open_suite
 from ..suites.scoring import factor_of
@@ -45,6 +49,39 @@ class QualityChange(Comparison):
     """The run's, over everything that it has."""
     marks: tuple[str, ...] = ()
     """Marks of either of them."""
+    unsigned: bool = False
+    """Whether it is a difference of magnitudes, like Hom, of which one may be 0."""
+    margin: float = math.nan
+    """Largest loss, in its unit, that doesn't matter, as stated before; NaN if none was."""
+    claim: LossClaim | None = None
+    """What is shown about a loss of that size; None without a margin."""
+
+    @property
+    def gain(self) -> Estimate:
+        """The change, positive if the run is better."""
+        if self.better == "higher":
+            return self
+        low, high = self.interval
+        return replace(self, value=-self.value, interval=Interval(-high, -low))
+
+    @property
+    def scorer_kind(self) -> str:
+        """First word of the scorer's name: the kind of its spec."""
+        return re.split("[: ]", self.scorer, maxsplit=1)[0]
+
+    @property
+    def claim_text(self) -> str:
+        """The claim in words; a dash without a margin."""
+        if self.claim is None:
+            return "-"
+        size = value_text(self.margin, self.unit)
+        words = {
+            EQUIVALENT: f"equivalent within ±{size}",
+            NOT_WORSE: f"not worse by more than {size}",
+            LOST: f"lost more than {size}",
+            UNDECIDED: f"undecided at {size}",
+        }
+        return f"{words[self.claim.verdict]} (p {p_text(self.claim.p_value)})"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -64,14 +101,22 @@ class QualityChange(Comparison):
                 "adjusted": self.adjusted,
                 "n": self.n,
                 "marks": self.marks,
+                "margin": self.margin,
+                "claim": self.claim.verdict if self.claim else None,
+                "claim_p": self.claim.p_value if self.claim else math.nan,
             }
         )
         return plain
 
 
-COLUMNS = ("run", "what", "by", "before", "after", "difference", "95 %", "p", "Holm", "pairs")
-NUMBERS = COLUMNS[3:]
+NUMBERS = ("before", "after", "difference", "95 %", "p", "Holm", "pairs")
 """Columns that are aligned to the right."""
+COLUMNS = ("run", "what", "by", *NUMBERS)
+NO_MARGIN = (
+    "A large p does not show that nothing was lost: that takes a margin, stated before looking at "
+    "the runs"
+)
+"""Legend of changes without a margin."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +140,16 @@ class QualityReport:
     def legends(self) -> list[str]:
         """What the signs behind its numbers mean."""
         scores = [score for of_run in self.runs.values() for score in of_run]
-        return legends(marks_of(scores))
+        undecided = [] if all(change.claim for change in self.changes) else [NO_MARGIN]
+        return [*legends(marks_of(scores)), *undecided]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table of changes, with claims if any has a margin."""
+        return (*COLUMNS, "claim") if any(change.claim for change in self.changes) else COLUMNS
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The changes as text, a tuple of `COLUMNS` each."""
+        """The changes as text, a tuple of `columns` each."""
         return [
             (
                 change.first,
@@ -111,8 +162,9 @@ class QualityReport:
                     for v in (change.before, change.after, change.value)
                 ),
                 interval_text(change.interval, change.unit),
-                *(value_text(p, "1", "-") for p in (change.p_value, change.adjusted)),
+                *map(p_text, (change.p_value, change.adjusted)),
                 f"{change.n:,}",
+                *([change.claim_text] if len(self.columns) > len(COLUMNS) else []),
             )
             for change in self.changes
         ]
@@ -175,14 +227,62 @@ def compare_bias(
                 before=before.value,
                 after=after.value,
                 marks=marks_of([before, after]),
+                unsigned=min(headline.ends) < 0
+                and not all(score.interval.low > 0 for score in (before, after)),
             )
         )
     return adjust(changes)
 
 
-def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityReport:
+def with_claims(
+    changes: Sequence[QualityChange], margins: Mapping[str, float]
+) -> list[QualityChange]:
+    """Changes under one judge or scorer, with claims where a margin is stated.
+
+    margins: name of a headline score, or name or kind of a scorer -> largest loss that doesn't
+    matter.
+    """
+    first = changes[0]
+    names = [first.score] if first.kind == "bias" else [first.scorer, first.scorer_kind]
+    margin = next((margins[name] for name in names if name in margins), math.nan)
+    if math.isnan(margin):
+        return list(changes)
+    tested = claims(
+        [change.gain for change in changes], margin, [change.unsigned for change in changes]
+    )
+    return [
+        replace(change, margin=margin, claim=claim)
+        for change, claim in zip(changes, tested, strict=True)
+    ]
+
+
+def parse_margins(texts: Sequence[str]) -> dict[str, float]:
+    """Margins from ``NAME=NUMBER``. Raises UsageError for anything else."""
+    margins: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            margin = float(number)
+        except ValueError:
+            margin = math.nan
+        if not name or not 0 < margin < math.inf:
+            raise UsageError(
+                f"--margin {text!r} has no score and positive number",
+                "write e.g. order_bias=5 or image-reward=0.1",
+                code="bad-option",
+            )
+        if name in margins:
+            raise UsageError(f"--margin names {name} twice", code="duplicate-option")
+        margins[name] = margin
+    return margins
+
+
+def quality_report(
+    roots: Sequence[Path], settings: ScoreSettings, margins: Mapping[str, float] | None = None
+) -> QualityReport:
     """Scores of each run, its headline under each judge first, and changes against the first run.
 
+    margins: see `with_claims`; UsageError for a name that no change has.
     Runs without a judge have quality alone. Raises RunError for runs of different rows, or judged
     differently, unless `across_judges`.
     """
@@ -192,9 +292,22 @@ def quality_report(roots: Sequence[Path], settings: ScoreSettings) -> QualityRep
     runs = {name: Run.open(root) for name, root in zip(short_names(resolved), roots, strict=True)}
     check_alike(runs)
     qualities = {name: read_quality(run) for name, run in runs.items()}
-    return quality_report_of(
-        _judged(runs, settings), qualities, next(iter(runs.values())).header.suite
+    report = quality_report_of(
+        _judged(runs, settings), qualities, next(iter(runs.values())).header.suite, margins
     )
+    names = dict.fromkeys(
+        name
+        for c in report.changes
+        for name in ([c.score] if c.kind == "bias" else [c.scorer, c.scorer_kind])
+    )
+    for name in margins or ():
+        if name not in names:
+            raise UsageError(
+                f"--margin {name}=: no change of that name",
+                f"choose from {', '.join(names)}" if names else "name two runs with scores",
+                code="unknown-name",
+            )
+    return report
 
 
 def reported_quality(runs: Sequence[RunContents]) -> list[QualityReport]:
@@ -226,11 +339,12 @@ def quality_report_of(
     judged: Mapping[str, Mapping[str, JudgedRun]],
     qualities: Mapping[str, Sequence[ImageQuality]],
     suite: str,
+    margins: Mapping[str, float] | None = None,
 ) -> QualityReport:
     """Bias and quality of runs on one suite, the first of which is the base.
 
-    judged: run -> judge -> result; qualities: run -> one for each scorer. Raises RunError where
-    two runs were scored by different versions of a scorer.
+    judged: run -> judge -> result; qualities: run -> one for each scorer; margins: see
+    `with_claims`. Raises RunError where two runs were scored by different versions of a scorer.
     """
     base, *compared = judged
     headline = open_suite(suite).headline.score
@@ -244,12 +358,14 @@ def quality_report_of(
         ]
         for name, by_judge in judged.items()
     }
-    changes: list[QualityChange] = []
-    for judge, first in judged[base].items():
-        changes += compare_bias(base, first, _runs_judged_by(judged, compared, judge))
+    by_rater = [
+        compare_bias(base, first, _runs_judged_by(judged, compared, judge))
+        for judge, first in judged[base].items()
+    ]
     for scored in qualities[base]:
         alike = {name: _same_scorer(scored, name, qualities[name]) for name in compared}
-        changes += compare_quality(base, scored, {n: q for n, q in alike.items() if q})
+        by_rater.append(compare_quality(base, scored, {n: q for n, q in alike.items() if q}))
+    changes = [c for group in by_rater if group for c in with_claims(group, margins or {})]
     return QualityReport(suite, base, scores, changes)
 
 

@@ -17,7 +17,6 @@ from ..core import Score
 from ..report.plots import on_page
 from ..report.single_page import single_page
 from ..report.single_page import table as html_table
-from ..results.changes import COLUMNS as COLUMNS_OF_CHANGES
 from ..results.changes import NUMBERS
 from ..results.tables import exclusions_text
 from ..stats.estimate import value_text
@@ -105,8 +104,8 @@ def _markdown(table: StudyTable) -> str:
         lines += ["", *(f"{n}. {_plain(note)}" for n, note in enumerate(table.notes, 1))]
     lines += ["", *(f"- {_plain(remark)}" for remark in table.remarks)]
     for report in table.changes:
-        lines += ["", f"**{_plain(report.title)}**", "", row(COLUMNS_OF_CHANGES)]
-        lines.append(row(["---:" if name in NUMBERS else "---" for name in COLUMNS_OF_CHANGES]))
+        lines += ["", f"**{_plain(report.title)}**", "", row(report.columns)]
+        lines.append(row(["---:" if name in NUMBERS else "---" for name in report.columns]))
         lines += [row([_plain(text) for text in cells]) for cells in report.rows()]
         lines += [f"\n{_plain(legend)}" for legend in report.legends]
     return "\n".join(lines) + "\n"
@@ -156,10 +155,10 @@ def _latex(table: StudyTable) -> str:
     notes = [f"\\textsuperscript{{{n}}}~{_tex(note)}\\par" for n, note in enumerate(table.notes, 1)]
     lines += [*notes, *(f"{_tex(remark)}\\par" for remark in table.remarks), "\\end{table}"]
     for report in table.changes:
-        form = "".join("r" if name in NUMBERS else "l" for name in COLUMNS_OF_CHANGES)
+        form = "".join("r" if name in NUMBERS else "l" for name in report.columns)
         lines += ["\\begin{table}", "\\centering", f"\\caption{{{_tex(report.title)}}}"]
         lines += [f"\\begin{{tabular}}{{{form}}}", "\\toprule"]
-        lines += [" & ".join(map(_tex, COLUMNS_OF_CHANGES)) + " \\\\", "\\midrule"]
+        lines += [" & ".join(map(_tex, report.columns)) + " \\\\", "\\midrule"]
         lines += [" & ".join(map(_tex, cells)) + " \\\\" for cells in report.rows()]
         lines += ["\\bottomrule", "\\end{tabular}"]
         lines += [f"\\par {_tex(legend)}" for legend in report.legends]
@@ -232,7 +231,7 @@ def _html(table: StudyTable) -> str:
         blocks.append(Markup(f"<{tag}>{items}</{tag}>") if texts else Markup(""))
     for report in table.changes:
         blocks.append(Markup("<h2>{}</h2>").format(report.title))
-        blocks.append(html_table(COLUMNS_OF_CHANGES, report.rows()))
+        blocks.append(html_table(report.columns, report.rows()))
         blocks += [Markup("<p>{}</p>").format(legend) for legend in report.legends]
     return single_page(title, blocks)
 

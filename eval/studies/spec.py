@@ -145,6 +145,8 @@ class StudyFile(TablePart):
     """Name -> spec of those that judge the texts of round trips; the judges do where empty."""
     scorers: dict[str, str] = Field(default={})
     """Name -> spec of what scores the quality of all images; no judge has the name."""
+    margins: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
+    """Headline score or scorer -> largest loss by a method that doesn't matter, in its unit."""
     corpora: dict[str, str] = Field(default={}, min_length=1)
     """Name -> folder that `counterprior mine` made; they need nothing else of a study."""
     probes: tuple[Control, ...] = ()
@@ -460,6 +462,11 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
                 "duplicate-id",
                 f"a judge is named {name!r}, too: give it another name",
             )
+    losable = [*study.scorers, *(SUITES[s].headline.score for s in study.suites if s in SUITES)]
+    for name in study.margins:
+        if name not in losable:
+            problem = unknown("headline score or scorer", name, dict.fromkeys(losable))
+            yield ("margins", name), "unknown-name", problem
     for name in study.methods:
         if not NAME.fullmatch(name):
             yield ("methods", name), "bad-name", _bad_name(name)

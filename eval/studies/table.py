@@ -295,7 +295,7 @@ class _Table:
                         self.cells.qualities[k] for k in done if k in self.cells.qualities
                     ]
             if base in judged and len(judged) > 1:
-                yield quality_report_of(judged, scored, suite)
+                yield quality_report_of(judged, scored, suite, self.cells.file.margins)
 
     def _lines(self) -> Iterator[TableLine]:
         if self.layout.rows == "corpus":

@@ -14,11 +14,12 @@ from PIL.Image import Image
 from ...scenes.poses import find_pose
 from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness, T2ICorrectnessGold
-from ..core import INVALID, Case, Outcome, Question, Score, is_mirrored
+from ..core import INVALID, Case, Outcome, Question, Score, count_excluded, is_mirrored
 from ..questions.asking import Alternative, Subject, ask_binding, ask_which
 from ..questions.frames import VIEWS
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
+from ..stats.intervals import NOTHING
 from .base import Headline, Measure, R, Suite, about_pair, by_variant, case_items
 from .scoring import (
     cluster_numbers,
@@ -28,7 +29,7 @@ from .scoring import (
     valid_score,
     variant_scores,
 )
-from .worths import Worth
+from .worths import Worth, values_of
 
 ACTIONS = ("is lying down on the ground", "is jumping high into the air")
 """Actions of the left and the right entity in rows whose truth a renderer knows."""
@@ -216,6 +217,28 @@ TWINS = {
 """Score -> correctness of twins with one seed: aligned and reverse of the first, of the second."""
 
 
+def knowledge(unordered: Mapping[int, float], number: int) -> float:
+    """Weight of a row by how its images without order came out, seen from one of its seeds.
+
+    unordered: number of a seed -> whether its image without order is right, 1 or 0, NaN for
+    neither. Images of other seeds decide where there are two: the same noise may draw the same
+    layout. With r of m right: r (2 r - 1 - m) / (m (m - 1)), on average u (2 u - 1) if a share u is
+    right: 1 for what is known, 0 for what is guessed and for what is known wrongly. NaN for m < 2.
+    """
+    right = {seed: value for seed, value in unordered.items() if not math.isnan(value)}
+    others = [value for seed, value in right.items() if seed != number]
+    values = others if len(others) > 1 else list(right.values())
+    r, m = sum(values), len(values)
+    return r * (2 * r - 1 - m) / (m * (m - 1)) if m > 1 else math.nan
+
+
+def _of_known(means: Array) -> Array:
+    """From means of weighted values and of weights, of each order, to Ali, Rev and Ali - Rev."""
+    weighted, weights = means[..., ::2], np.maximum(means[..., 1::2], 1e-9)
+    accuracies = np.clip(weighted / weights, 0, 1)
+    return np.concatenate([accuracies, accuracies[..., :1] - accuracies[..., 1:]], axis=-1)
+
+
 class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     """Does the image follow the world or the order of mention? The right layout is the same."""
 
@@ -225,6 +248,11 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     meanings = {
         **Correctness.meanings,
         "accuracy_unordered": "Share of right images where the prompt names neither thing.",
+        "accuracy_aligned_known": "Ali over what the generator knows: rows count by how often the "
+        "prompt that names neither thing comes out right, in such a way that rows on which it "
+        "guesses, or is wrong each time, cancel. For two seeds or more.",
+        "accuracy_reverse_known": "Rev over the same rows.",
+        "delta_known": "Ali - Rev over the same rows: what mention order does to what is known.",
         "valid_unordered": "Share of judged images, neither thing named, that show the pair.",
         "twins_right": "Of two rows with the same things and opposite frames, with one seed: share "
         "right in both frames and both orders.",
@@ -252,6 +280,56 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
 
     def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         yield from super()._scores(outcomes, group)
+        yield from self._given_knowledge(outcomes, group)
+        yield from self._twins(outcomes, group)
+
+    def _given_knowledge(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
+        """Ali, Rev and their difference over what a generator knows; empty for one seed.
+
+        Each image counts by how surely its row is known, see `knowledge`, from images of the
+        prompt without order. No image is both a reason to count and counted.
+        """
+        unordered: dict[str, dict[int, float]] = {}
+        for outcome in outcomes:
+            if outcome.case.variant == UNORDERED:
+                right = self.right_if_valid(outcome)
+                unordered.setdefault(outcome.case.row, {})[outcome.case.number] = right
+        if max(map(len, unordered.values()), default=0) < 2:
+            return
+        ordered = [outcome for outcome in outcomes if outcome.case.variant in ORDERS]
+        values = values_of(ordered, "arrangement", RIGHT)
+        weights = np.array(
+            [knowledge(unordered.get(o.case.row, {}), o.case.number) for o in ordered]
+        )
+        variant_of = np.array([outcome.case.variant for outcome in ordered], dtype=str)
+        columns = []
+        for variant in ORDERS:
+            weight = np.where(variant_of == variant, weights + 0 * values, np.nan)
+            columns += [weight * values, weight]
+        counts = [int((~np.isnan(columns[place])).sum()) for place in (1, 3)]
+        excluded = count_excluded([o.label("arrangement") for o in ordered], RIGHT.values)
+        for lacking, value, outcome in zip(np.isnan(weights), values, ordered, strict=True):
+            if lacking and not math.isnan(value):
+                asked = outcome.case.row in unordered
+                reason = "too_few_valid_without_order" if asked else "not_asked_without_order"
+                excluded[reason] = excluded.get(reason, 0) + 1
+        scores = statistics(
+            ("accuracy_aligned_known", "accuracy_reverse_known", "delta_known"),
+            np.stack(columns, axis=1),
+            cluster_numbers(ordered),
+            ends=(-1, 1),
+            statistic=_of_known,
+            counts=(*counts, sum(counts)),
+            group=group,
+            excluded=excluded,
+        )
+        # Without more right than wrong images, nothing is known that the scores could be of.
+        known = [np.nansum(columns[place]) > 0 for place in (1, 3)]
+        for score, defined in zip(scores, (*known, all(known)), strict=True):
+            yield score if defined else replace(score, value=math.nan, interval=NOTHING)
+
+    def _twins(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
+        """The kinds of twins with one seed."""
         twins: dict[tuple[str, int], dict[tuple[str, str], Outcome]] = {}
         for outcome in outcomes:
             case = outcome.case

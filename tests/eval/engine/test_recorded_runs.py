@@ -108,6 +108,10 @@ CHANGED = {
     "signed_index_mirror_averaged": "excluded has another name; bounds are shown; the judge finds "
     "figures with effects in mirrored images, too",
     "signed_index_swap_averaged": "the same",
+    **dict.fromkeys(
+        ["accuracy_aligned_known", "accuracy_reverse_known", "delta_known"],
+        "new, for several seeds",
+    ),
     **dict.fromkeys(CELLS, "new: the cells of delta_paired"),
     "gate_passed": "groups without an L1 score are left out",
     **dict.fromkeys(

@@ -181,3 +181,43 @@ def test_the_command_scores_and_shows_quality_beside_bias(tmp_path: Path, cli: C
     found = json.loads(again.stdout)
     assert [c["kind"] for c in found["changes"]] == ["bias", "quality", "quality"]
     assert {c["scorer"] for c in found["changes"]} == {"test", "gray", "shade"}
+
+
+def test_a_margin_makes_claims_and_without_one_a_large_p_makes_none(
+    tmp_path: Path, cli: Cli
+) -> None:
+    """The other run is 5 to 15 levels darker, and right more often."""
+    runs = two_runs(tmp_path)
+    margins = ("--margin", "gray=25", "--margin", "accuracy_reverse_unconditional=5")
+    shown = cli("quality", *runs, *margins)
+    printed = " ".join(shown.stdout.split())
+    assert shown.returncode == 0 and "A large p" not in printed, shown.stderr
+    changes = {
+        change["kind"]: change
+        for change in json.loads(cli("quality", *runs, *margins, "--json").stdout)["changes"]
+    }
+    assert (changes["quality"]["claim"], changes["quality"]["margin"]) == ("equivalent", 25)
+    assert changes["bias"]["claim"] == "not worse" and changes["bias"]["claim_p"] < 0.05
+    (small,) = (
+        change
+        for change in json.loads(cli("quality", *runs, "--margin", "gray=2", "--json").stdout)[
+            "changes"
+        ]
+        if change["kind"] == "quality"
+    )
+    assert small["claim"] == "lost"
+    # Without a margin nothing is claimed, and the table says what p does not show.
+    plain = cli("quality", *runs)
+    assert "A large p does not show that nothing was lost" in " ".join(plain.stdout.split())
+    records = json.loads(cli("quality", *runs, "--json").stdout)["changes"]
+    assert [(c["claim"], c["margin"], c["claim_p"]) for c in records] == [(None, None, None)] * 2
+    for text, code in (
+        ("fid=3", "unknown-name"),
+        ("gray", "bad-option"),
+        ("gray=-1", "bad-option"),
+        ("gray=nan", "bad-option"),
+    ):
+        refused = cli("quality", *runs, "--margin", text)
+        assert refused.returncode != 0 and f"[{code}]" in refused.stderr, text
+    twice = cli("quality", *runs, "--margin", "gray=1", "--margin", "gray=2")
+    assert "[duplicate-option]" in twice.stderr

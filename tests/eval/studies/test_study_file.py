@@ -103,6 +103,16 @@ FAULTS = {
         "unknown-name",
         [":13: scorers.a", "'picscore'", "pickscore"],
     ),
+    "a margin": (
+        GOOD + "margins: {order_bais: 5}\n",
+        "unknown-name",
+        [":12: margins.order_bais", "did you mean order_bias?"],
+    ),
+    "a negative margin": (
+        GOOD + "margins: {order_bias: -5}\n",
+        "out-of-range",
+        [":12: margins.order_bias"],
+    ),
     "a judge's name": (
         GOOD + "scorers:\n  P: 'pickscore:'\n",
         "duplicate-id",

@@ -95,6 +95,7 @@ def test_what_methods_change_is_told_against_their_own_generator(
         generators={"one": "render:?order_bias=3&decides=4", "two": "render:?decides=4"},
         methods={"late": "switch:b2a?at=3"},
         judges={"px": "pixels"},
+        margins={"order_bias": 150, "eva": 0.5},
     )
     done = run_study(plain, tmp_path / "study")
     assert not done.failures
@@ -107,11 +108,14 @@ def test_what_methods_change_is_told_against_their_own_generator(
         bias, quality = report.changes
         assert (bias.kind, bias.scorer, bias.n) == ("bias", "pixels", 6)
         assert (quality.kind, quality.scorer, quality.n) == ("quality", "eva", 6)
+        assert (bias.margin, quality.margin) == (150, 0.5)
+        assert bias.claim is not None and quality.claim is not None
         assert quality.value == pytest.approx(quality.after - quality.before)
-        column = [line.cells[1].score for line in table.lines if line.name == quality.run]
+        column = [line.cells[1].score for line in table.lines if line.name == quality.first]
         assert column[0] is not None and column[0].value == quality.after
     texts = {form: format_table(table, form) for form in FORMS}
     for form in ("md", "tex", "json"):
+        assert "equivalent" in texts[form] or "undecided" in texts[form]
         assert len(re.findall(r"(one|two)\+late.{1,40}eva", texts[form], re.DOTALL)) >= 2, form
     site = tmp_path / "site"
     write_report(judged_runs(done.study), site, ScoreSettings(), bases=done.study.base_runs())
