@@ -71,6 +71,13 @@ def calibrate(
     rules: Annotated[Path, Input(help="checker.yaml to start from.")],
     size: ImageSize = "512x512",
     folds: Folds = 5,
+    risk: Annotated[
+        float | None,
+        Sampling(help="Promise that at most this share of accepted verdicts is wrong, e.g. 0.1."),
+    ] = None,
+    delta: Annotated[
+        float, Sampling(help="With --risk: probability that the promise is broken.")
+    ] = 0.1,
     out: Annotated[Path | None, Output(help="JSON with the whole grid.")] = None,
     json: Json = False,
 ) -> None:
@@ -79,10 +86,11 @@ def calibrate(
     Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
     """
     from ..eval.geometry.boxes import Size
-    from ..eval.people.checker_settings import calibrate_files
+    from ..eval.people.checker_settings import Promise, calibrate_files
 
+    promise = None if risk is None else Promise(risk, delta)
     pixels = Size.parse(size)
-    metrics = calibrate_files(detections, labels, rules, size=pixels, folds=folds, out=out)
+    metrics = calibrate_files(detections, labels, rules, pixels, folds, out, promise)
     print_metrics(metrics, json)
 
 

@@ -7,6 +7,7 @@ others, and an edge is named.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -22,6 +23,7 @@ from ..geometry.checker.decide import check
 from ..geometry.checker.recorded import CheckerSample, read_samples
 from ..geometry.checker.rules import CheckerRules
 from ..judges.checker.analyze import human_verdicts
+from ..stats.risk_control import all_at_once, exceeds_p_value, in_sequence, least_items
 
 MARGINS = (0.03, 0.05, 0.07, 0.10)
 SCORES = (0.2, 0.3, 0.4)
@@ -189,6 +191,127 @@ def calibrate(
     }
 
 
+class Promise(NamedTuple):
+    """A risk that the accepted verdicts shall not exceed."""
+
+    risk: float
+    """Share of wrong verdicts among accepted ones that people decide, in (0, 1)."""
+    delta: float
+    """Probability that the promise is broken, in (0, 1)."""
+
+    def check(self) -> None:
+        """Raises UsageError for a value outside of (0, 1)."""
+        for name, value in self._asdict().items():
+            if not 0 < value < 1:
+                raise UsageError(
+                    f"--{name} {value}: is not between 0 and 1",
+                    "give a share, e.g. 0.1",
+                    code="out-of-range",
+                )
+
+
+FINE_TAUS = tuple(round(0.05 * step, 2) for step in range(20))
+"""Confidences that a promised risk is sought over."""
+SPARE = 1.5
+"""Expected accepted images, in units of those that are needed if none is wrong, at which the
+sequence of settings begins."""
+ENOUGH_UNLABELED = 30
+"""Unlabeled prompts from which the settings can be put in order."""
+
+
+def promised(
+    samples: Sequence[tuple[CheckerSample, Size]],
+    human: Mapping[str, str],
+    rules: CheckerRules,
+    promise: Promise,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The settings whose risk is at most `promise.risk`, with probability 1 - `promise.delta`.
+
+    Learn then test (Angelopoulos et al. 2021), with one labeled image of each prompt, drawn before
+    anything is decided, as images of one prompt err together. Settings are tested one after the
+    other, the strictest first, until one fails. Their order is how many images of unlabeled prompts
+    they accept, which no label decides; without enough of these, all are tested at once (Holm).
+    `chosen` accepts the most images of all that pass; None if none does. `label_prompts` is the
+    number of labeled prompts from which a first setting is tested.
+    """
+    promise.check()
+    rng = random.Random(seed)
+    by_prompt: dict[str, list[str]] = {}
+    for sample, _ in samples:
+        by_prompt.setdefault(sample.prompt_id, []).append(sample.sample_id)
+    labeled = {p: sorted(n for n in names if n in human) for p, names in by_prompt.items()}
+    drawn = [rng.choice(names) for _, names in sorted(labeled.items()) if names]
+    if not drawn:
+        raise DataError("no labeled image to calibrate on", code="nothing-to-do")
+    unlabeled = {p: names for p, names in by_prompt.items() if not labeled[p]}
+    spare = [n for names in unlabeled.values() for n in names]
+    ordered = len(unlabeled) >= ENOUGH_UNLABELED
+    grid = (
+        [GridSetting(*point) for point in product(MARGINS, SCORES, FINE_TAUS)] if ordered else GRID
+    )
+    looked_at = {*drawn, *(spare if ordered else ())}
+    table, _ = decide_all(
+        [pair for pair in samples if pair[0].sample_id in looked_at],
+        {name: human.get(name, "UNDECIDABLE") for name in looked_at},
+        rules,
+        grid,
+    )
+    least = least_items(promise.risk, promise.delta)
+    sequence, rates = list(grid), dict[GridSetting, float]()
+    if ordered:
+        rates = {s: _accepted(table[s], spare) / len(spare) for s in grid}
+        begin = SPARE * least / len(drawn)
+        sequence = sorted(
+            (s for s in grid if rates[s] >= begin),
+            key=lambda s: (rates[s], -s.margin, -s.detection_score, -s.tau),
+        )
+    counts = {s: _wrong([table[s][name] for name in drawn]) for s in sequence}
+    p_values = [exceeds_p_value(*counts[s], promise.risk) for s in sequence]
+    safe = (in_sequence if ordered else all_at_once)(p_values, promise.delta)
+    tested = [
+        {
+            **setting._asdict(),
+            "wrong": counts[setting][0],
+            "decided": counts[setting][1],
+            "coverage": _accepted(table[setting], drawn) / len(drawn),
+            "p_value": p_values[place],
+        }
+        for place, setting in enumerate(sequence)
+    ]
+    passed = [tested[place] for place in safe]
+    return {
+        "risk": promise.risk,
+        "delta": promise.delta,
+        "prompts": len(drawn),
+        "order": f"{len(spare):,} images of unlabeled prompts" if ordered else "all at once (Holm)",
+        "settings": len(sequence),
+        "passed": len(passed),
+        "chosen": max(passed, key=lambda point: point["coverage"]) if passed else None,
+        "first": tested[0] if tested else None,
+        "label_prompts": _enough_prompts(rates, least) if ordered else None,
+        "holds": "for prompts that are drawn as the labeled ones were",
+    }
+
+
+def _enough_prompts(rates: Mapping[GridSetting, float], least: int) -> int | None:
+    """Labeled prompts from which the setting that accepts the most can be tested."""
+    most = max(rates.values())
+    return math.ceil(SPARE * least / most) if most else None
+
+
+def _accepted(decisions: Mapping[str, Decision], names: Sequence[str]) -> int:
+    return sum(decisions[n].kept and decisions[n].verdict != "UNDECIDABLE" for n in names)
+
+
+def _wrong(decisions: Sequence[Decision]) -> tuple[int, int]:
+    """Wrong verdicts among accepted ones that people decide, and the number of these."""
+    scored = [
+        d for d in decisions if d.kept and d.verdict != "UNDECIDABLE" and d.human != "UNDECIDABLE"
+    ]
+    return sum(d.verdict != d.human for d in scored), len(scored)
+
+
 def _warnings(
     chosen: GridSetting,
     grid: Sequence[GridSetting],
@@ -227,9 +350,16 @@ def _warnings(
 
 
 def calibrate_files(
-    detections: Sequence[Path], labels: Path, rules: Path, size: Size, folds: int, out: Path | None
+    detections: Sequence[Path],
+    labels: Path,
+    rules: Path,
+    size: Size,
+    folds: int,
+    out: Path | None,
+    promise: Promise | None = None,
 ) -> dict[str, Any]:
-    """The best settings for the labeled samples of all runs together.
+    """The best settings for the labeled samples of all runs together, and those that keep a
+    promise.
 
     Labels of samples that are in none of the files, as of other runs, are left out and listed.
     Raises RowError where two of the files hold the same sample, DataError where no label is left.
@@ -242,7 +372,12 @@ def calibrate_files(
         )
     all_labels = read_labels(labels)
     human = human_verdicts([label for label in all_labels if label.case in sample_ids], sample_ids)
-    result = calibrate(samples, human, CheckerRules.load(rules), folds=folds)
+    loaded = CheckerRules.load(rules)
+    if promise is not None:
+        promise.check()
+    result = calibrate(samples, human, loaded, folds=folds)
+    if promise is not None:
+        result["promised"] = promised(samples, human, loaded, promise)
     result["left_out"] = sorted({label.case for label in all_labels} - sample_ids)
     if out:
         write_json(out, result)
