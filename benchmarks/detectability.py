@@ -183,19 +183,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=400, help="simulations of each setting")
     runs = parser.parse_args().runs
-    print(f"{'':<40}{'decided':>16}{'passed':>16}{'accuracy':>16}   bias of passed, points; width")
+    print(f"{'':<40}{'decided':>16}{'passed':>16}{'accuracy':>16}   passed, points: bias; width")
     for number, (title, setting) in enumerate(SETTINGS.items()):
         results = [simulate(np.random.default_rng([number, run]), setting) for run in range(runs)]
+        # A detector with too many false detections corrects nothing.
+        defined = [r for r in results if not np.isnan(r.values[1])]
         line = f"{title:<40}"
         for score in range(3):
             before, after = (
-                np.mean([r.truths[score] in getattr(r, kind)[score] for r in results])
+                np.mean([r.truths[score] in getattr(r, kind)[score] for r in defined])
                 for kind in ("judged", "corrected")
             )
             line += f"{before:>8.2f}->{after:>5.3f} "
-        bias = np.mean([100 * (r.values[1] - r.truths[1]) for r in results])
-        width = np.mean([100 * (r.corrected[1].high - r.corrected[1].low) for r in results])
-        print(f"{line}  {bias:+.1f}; {width:.1f}", flush=True)
+        bias = np.mean([100 * (r.values[1] - r.truths[1]) for r in defined])
+        width = np.mean([100 * (r.corrected[1].high - r.corrected[1].low) for r in defined])
+        undefined = f"; undefined {1 - len(defined) / runs:.0%}" if len(defined) < runs else ""
+        print(f"{line}  {bias:+.1f}; {width:.1f}{undefined}", flush=True)
 
 
 if __name__ == "__main__":
