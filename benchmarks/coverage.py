@@ -36,6 +36,7 @@ from scipy.stats import kendalltau, norm, spearmanr
 
 from counterprior.eval.results.leaderboard import paired
 from counterprior.eval.stats.agreement import cohen_kappa
+from counterprior.eval.stats.bounds import bounded_interval
 from counterprior.eval.stats.clusters import Statistic, cluster_interval, effective_items
 from counterprior.eval.stats.correction import by_error_rates, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import Kind, correlation
@@ -180,6 +181,24 @@ def share_of_valid(
     lost = (right == 0) & (rng.random(len(right)) < abstains)
     truth = rate / (rate + (1 - rate) * (1 - abstains))
     return estimated(np.where(lost, np.nan, right), member, (0, 1)), truth
+
+
+def partly_missing(
+    rng: np.random.Generator,
+    clusters: int,
+    items: int,
+    sd: float,
+    rate: float,
+    missing: float,
+    right: float,
+) -> tuple[Estimate, float]:
+    """A share of the items has no value; of these, `right` would have 1."""
+    member = members(rng, clusters, items)
+    values = answers(rng, member, rate, sd)
+    lost = rng.random(len(values)) < missing
+    worst, best = (estimated(np.where(lost, end, values), member, (0, 1)) for end in (0.0, 1.0))
+    truth = (1 - missing) * rate + missing * right
+    return Estimate(worst.value, bounded_interval(worst, best)), truth
 
 
 def signed_mean(
@@ -679,6 +698,16 @@ def families() -> list[Family]:
             "clusters items sd rate abstains",
             mean,
             few,
+        ),
+        Family(
+            "share of which a part is missing, at its worst, in the middle and at its best",
+            partly_missing,
+            grid(SOME, ((1, 0.0), (8, 1.0)), (0.1, 0.5, 0.9), (0.001, 0.02, 0.3), (0.0, 0.5, 1.0)),
+            "clusters items sd rate missing right",
+            "bounded_interval",
+            lambda clusters, items, sd, rate, missing, right: (
+                clusters < 2 * FEW or right == 0.5 or missing == 0.02
+            ),
         ),
         Family(
             "signed mean over probes",

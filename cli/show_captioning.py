@@ -35,6 +35,7 @@ def print_captioning(captioning: Captioning, out: Path, as_json: bool) -> None:
 
 def _print_scores(result: CaptionerResult) -> None:
     from ..eval.results.tables import COLUMNS, cells
+    from ..eval.stats.estimate import interval_text
 
     table = new_table(*COLUMNS, numbers=COLUMNS[2:6], title=result.name)
     for score in result.scores:
@@ -42,6 +43,11 @@ def _print_scores(result: CaptionerResult) -> None:
             table.add_row(*cells(score))
     output = console(width=120)
     output.print(table)
+    for score in result.scores:
+        if score.wide.low == score.wide.low:
+            wide = interval_text(score.wide, score.unit)
+            line = f"95 % is for other images of these things; {score.name} of other things: {wide}"
+            output.print(line, highlight=False)
     captions = ", ".join(f"{label} {count:,}" for label, count in result.labels.items())
     output.print(
         f"captions: {captions}{f'; cut {result.cut:,}' if result.cut else ''}", highlight=False
@@ -50,7 +56,7 @@ def _print_scores(result: CaptionerResult) -> None:
 
 def _print_ranking(ranking: Leaderboard) -> None:
     """Prints the ranking of captioners, and every two of them on the same images."""
-    from ..eval.stats.estimate import interval_text, value_text
+    from ..eval.stats.estimate import interval_text, p_text, value_text
 
     output = console(width=120)
     title = "left_first, percent; captioners that share a letter can't be told apart"
@@ -68,8 +74,8 @@ def _print_ranking(ranking: Leaderboard) -> None:
             pair.second,
             value_text(pair.value, "%", "-"),
             interval_text(pair.interval, "%"),
-            value_text(pair.p_value, "1", "-"),
-            value_text(pair.adjusted, "1", "-"),
+            p_text(pair.p_value),
+            p_text(pair.adjusted),
             f"{pair.n:,}",
             f"{pair.clusters:,}",
         )

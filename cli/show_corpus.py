@@ -57,10 +57,10 @@ def _stages(funnel: Funnel) -> list[tuple[str, int]]:
 
 def _alignment(alignment: Alignment) -> str:
     rate = alignment.single_probe
-    low, high = rate.wilson
     return (
         f"{alignment.funnel['valid']:,} show the two side by side; first-mentioned on the left in "
-        f"{rate.aligned:,} of {rate.n:,}: {rate.rate:.1%} ({low:.1%} to {high:.1%})"
+        f"{rate.aligned:,} of {rate.n:,}: {_share(rate.rate)}, 95 % {_range(rate.by_pair)} for "
+        f"other pairs of things, {_range(rate.by_image)} for other images of these pairs"
     )
 
 
@@ -81,10 +81,12 @@ def print_control(control: BoxControl, out: Path, as_json: bool) -> None:
     if as_json:
         print_json(control.to_json())
         return
-    columns = ("left", "n", "images", "95 % by image", "guesses")
+    # Other images that name the same pairs, and other pairs.
+    columns = ("left", "n", "images", "95 %, these pairs", "95 %, other pairs", "guesses")
     table = new_table("pairs", *columns, numbers=columns, title="first-mentioned on the left")
     for name, rate in control.subsets.items():
-        counts = f"{rate.n:,}", f"{rate.images:,}", _range(rate.by_image), f"{rate.guessed:,}"
+        intervals = _range(rate.by_image), _range(rate.by_pair)
+        counts = f"{rate.n:,}", f"{rate.images:,}", *intervals, f"{rate.guessed:,}"
         table.add_row(SUBSETS[name].says, _share(rate.rate), *counts)
     output = console(width=120)
     output.print(table)
@@ -95,7 +97,7 @@ def print_control(control: BoxControl, out: Path, as_json: bool) -> None:
         output.print(
             f"the judge says {_share(bias.by_judge.value)} of {bias.by_judge.n:,}, the boxes "
             f"{_share(bias.by_boxes.value)}; it adds {100 * bias.bias.value:+.1f} points "
-            f"({_range(bias.bias.interval)}), its four probes "
+            f"({_range(bias.bias.interval)}, for other images of these pairs), its four probes "
             f"{100 * bias.four_probes.value:+.1f}; with {bias.unboxed.n:,} pairs without boxes, "
             f"corrected: {_share(bias.corrected.value)} ({_range(bias.corrected.interval)})"
         )

@@ -25,9 +25,10 @@ def render_page(result: Alignment, title: str) -> str:
         f"<h1>{escape(title)}: is the first-mentioned thing on the left?</h1>",
         f'<p class="big">{percent(single.rate)}</p>',
         f"<p>of {single.n:,} pairs of things that a caption names and its image shows side by "
-        f"side. 95 % intervals: {interval(single.wilson)} if pairs were independent, "
-        f"{interval(single.by_pair)} over entity pairs, {interval(single.by_host)} over image "
-        f"hosts. Without an order effect, half would be. "
+        f"side. 95 % intervals: {interval(single.by_pair)} for other items (other pairs of "
+        f"things), {interval(single.by_image)} for these items (other images that name the same "
+        f"pairs), {interval(single.by_host)} for these items on other image hosts. Without an "
+        f"order effect, half would be. "
         f"Judge: {escape(identity_text(result.judge))}.</p>",
         "<h2>How the question was asked</h2>",
         _forest(
@@ -39,7 +40,8 @@ def render_page(result: Alignment, title: str) -> str:
             "How the question was asked",
         ),
         f"<p>Mean of the four probes: {percent(result.four_probes['rate'])} "
-        f"({interval(result.four_probes['by_pair'])}, n = {result.four_probes['n']:,}). "
+        f"({interval(result.four_probes['by_pair'])} for other items, "
+        f"n = {result.four_probes['n']:,}). "
         f"Mirrored images: {percent(control['mirrored_rate'])} as shown; "
         f"{percent(control['flips'])} of the answers flip as they should. Side bias: "
         f"{_signed(control['side_bias'])}; name bias: {_signed(control['name_bias'])}. The gate "
@@ -87,14 +89,17 @@ def _forest(rates: Mapping[str, Rate], title: str) -> str:
     rows = [(name, _as_score(name, rate), 0) for name, rate in nonempty[:_MOST]]
     figure = interval_plot(rows, "first-mentioned thing on the left, percent", (0, 100), chance=50)
     note = "" if len(nonempty) <= _MOST else " Most frequent groups; alignment.json has all."
-    lines = "Thick line: 95 % Wilson interval; thin line: 95 % interval over entity pairs."
+    lines = (
+        "95 % intervals. Thick line: these items (other images that name the same pairs of "
+        "things); thin line: other items (other pairs)."
+    )
     return f'{inline(figure, title)}<p class="undefined">{lines}{note}</p>'
 
 
 def _as_score(name: str, rate: Rate) -> Score:
-    """The rate in percent, its interval over entity pairs as the wide one."""
-    low_high, wide = rate.wilson.scaled(100), rate.by_pair.scaled(100)
-    return Score(name=name, value=100 * rate.rate, interval=low_high, n=rate.n, unit="%", wide=wide)
+    """The rate in percent, its interval over images, and over entity pairs as the wide one."""
+    these, others = rate.by_image.scaled(100), rate.by_pair.scaled(100)
+    return Score(name=name, value=100 * rate.rate, interval=these, n=rate.n, unit="%", wide=others)
 
 
 def _reasons(funnel: Mapping[str, Any]) -> str:
@@ -118,7 +123,12 @@ def _published(published: Mapping[str, Any]) -> str:
         for name, p in published.items()
     ]
     return table(
-        ("corpus (OTS-Bench, Table 5)", "rate (95 % Wilson interval, ours)", "pairs"), rows
+        (
+            "corpus (OTS-Bench, Table 5)",
+            "rate (95 % Wilson interval, ours, as if pairs were independent)",
+            "pairs",
+        ),
+        rows,
     )
 
 

@@ -17,6 +17,8 @@ from ...storage import write_whole
 from ..core import ALL, FAILURES, Outcome, Score, Verdict, count_excluded
 from ..engine.run import Run
 from ..geometry.boxes import Box
+from ..stats.bounds import bounded_interval
+from ..stats.clusters import cluster_interval
 from ..stats.detectability import (
     DetectionRates,
     Looks,
@@ -25,7 +27,7 @@ from ..stats.detectability import (
     detection_rates,
 )
 from ..stats.estimate import Estimate
-from ..stats.intervals import NOTHING, Interval
+from ..stats.intervals import Interval
 from ..suites.scoring import cluster_numbers, in_groups
 from ..suites.spatial import HOLDS, IF_SEEN, QUESTION
 
@@ -301,11 +303,20 @@ def corrected_if_seen(
 
 
 def _bounds(pairs: SeenPairs) -> tuple[Interval, Interval, Interval]:
-    """Shares decided, passed, and passed of the decided, if in all images in which a thing was not
-    seen both were there and the relation failed, or held; or nothing was there."""
-    n = len(pairs.decided)
-    decided, passed = int(pairs.decided.sum()), int(pairs.passed.sum())
-    missed = int((~pairs.both).sum())
-    most = decided + missed
-    accuracy = Interval(passed / most, (passed + missed) / most) if most else NOTHING
-    return Interval(decided / n, most / n), Interval(passed / n, (passed + missed) / n), accuracy
+    """Intervals of the shares decided, passed, and passed of the decided, from nothing was there in
+    the images in which a thing was not seen, to both were and the relation held."""
+    missed, decided, passed = ~pairs.both, pairs.decided, pairs.passed
+    could_be_decided = np.where(decided | missed, 0.0, np.nan)
+    ends = [
+        (decided, decided | missed),
+        (passed, passed | missed),
+        (passed + could_be_decided, (passed | missed) + could_be_decided),
+    ]
+    worst_and_best = [
+        [cluster_interval(values.astype(float), pairs.clusters, (0, 1))[0] for values in of_score]
+        for of_score in ends
+    ]
+    decided_bounds, passed_bounds, accuracy_bounds = (
+        bounded_interval(worst, best) for worst, best in worst_and_best
+    )
+    return decided_bounds, passed_bounds, accuracy_bounds

@@ -81,14 +81,3 @@ def folded(interval: Interval) -> Interval:
     """The interval of |x| from the one of x: starts at 0 where x may be 0."""
     low, high = sorted((abs(interval.low), abs(interval.high)))
     return Interval(0.0 if interval.low <= 0 <= interval.high else low, high)
-
-
-def bounds(total: float, valid: int, missing: int, low: float, high: float) -> Interval:
-    """Worst and best mean if every missing value were `low` or `high` (Manski 1990).
-
-    `total` is the sum of the `valid` values. NOTHING where there are neither.
-    """
-    n = valid + missing
-    if n == 0:
-        return NOTHING
-    return Interval((total + missing * low) / n, (total + missing * high) / n)

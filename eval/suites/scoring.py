@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
+from ..stats.bounds import bounded_interval
 from ..stats.clusters import Statistic, cluster_interval
 from ..stats.comparison import sign_flip
 from ..stats.estimate import LOG_ODDS, Estimate
@@ -260,7 +261,7 @@ def _bounds(
     number: int,
 ) -> list[Interval]:
     """For each statistic, from the worst case of the missing values to the best, each with its
-    sampling error (Manski 1990); NOTHING without missing values.
+    sampling error (Imbens and Manski 2004); NOTHING without missing values.
 
     Exact where a statistic rises or falls with each mean, as differences and ratios do.
     """
@@ -276,9 +277,9 @@ def _bounds(
         fill[varied] = values
         cases.append(cluster_interval(np.where(missing, fill, columns), clusters, ends, statistic))
     return [
-        Interval(
-            min(case.interval.low for case in of_statistic),
-            max(case.interval.high for case in of_statistic),
+        bounded_interval(
+            min(of_statistic, key=lambda case: case.value),
+            max(of_statistic, key=lambda case: case.value),
         )
         for of_statistic in zip(*cases, strict=True)
     ]

@@ -461,6 +461,8 @@ def test_the_page_escapes_captions_and_shows_every_stage() -> None:
     assert "<td>opted out by</td><td>X-Robots-Tag: noai</td>" in page
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "a &lt;b&gt; run" in page and "x&lt;y" in page
+    assert "for other items (other pairs of things)" in page
+    assert "for these items (other images that name the same pairs)" in page
     assert (
         "100.0%" in page
         and "http_404" in page

@@ -324,6 +324,7 @@ def test_command_asks_once_and_compares_with_people(
     assert len(server.asked) == 8 + 4  # another image of the same name
     printed = capsys.readouterr().out
     assert "left_first_balanced" in printed and "3 images with two things" in printed
+    assert "95 % is for other images of these things; left_first of other things: " in printed
     assert "can't be told apart" not in printed  # one captioner has nobody to be compared with
     lines = (tmp_path / "run" / "readings.jsonl").read_text().splitlines()
     assert len(lines) == 12 and json.loads(lines[0])["first"] == "dog"

@@ -206,6 +206,12 @@ def test_bias_of_a_judge_is_measured_and_corrected(
     assert judge["corrected"]["value"] < judge["unboxed"]["value"]
     page = (out / "index.html").read_text()
     assert "corrected by the boxes" in page and "the largest of several" in page
+    assert "these items (by image)" in page and "other items (by entity pair)" in page
     count, before = len(asked), (out / "control.json").read_bytes()
     control(part, people, out, CallOptions(), judge="habit", images=photos, json=True)
     assert len(asked) == count and (out / "control.json").read_bytes() == before
+    capsys.readouterr()
+    control(part, people, out, CallOptions(), judge="habit", images=photos)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "95 %, these pairs" in printed and "95 %, other pairs" in printed
+    assert "for other images of these pairs), its four probes" in printed

@@ -80,7 +80,8 @@ class BoxControl:
 
 
 def _rates_table(rates: Mapping[str, SubsetRate]) -> str:
-    header = ("pairs", "left", "n", "images", "95 % by image", "by entity pair", "guesses", "level")
+    these, others = "95 %, these items (by image)", "95 %, other items (by entity pair)"
+    header = ("pairs", "left", "n", "images", these, others, "guesses", "level")
     rows = [
         (
             name,
@@ -108,6 +109,6 @@ def _judge_tables(judge: JudgeBias) -> str:
     gate += [("no side", label, count) for label, count in judge.failed.items()]
     return (
         f"<p>Judge: {escape(identity_text(judge.judge))}.</p>"
-        + table(("measure", "value", "n", "95 % by image"), rows)
+        + table(("measure", "value", "n", "95 %, these items (by image)"), rows)
         + table(("boxes", "judge", "pairs"), gate)
     )

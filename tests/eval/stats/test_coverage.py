@@ -17,12 +17,12 @@ import counterprior.eval.stats as stats
 
 BENCHMARK = Path(stats.__file__).parents[2] / "benchmarks/coverage.py"
 NOT_SIMULATED = {
-    "bounds": "exact: what missing values could be, without sampling",
     "confidence_sequence": "benchmarks/race.py has the races that it decides",
     "cluster_bootstrap": "percentiles of the gate's kappa and of the checker's audit",
     "residual_agreement": "benchmarks/judges_together.py; a check of an assumption, not a score",
+    "corrected_rates": "benchmarks/detectability.py",
 }
-"""Functions with intervals that no benchmark simulates, and why."""
+"""Functions with intervals that `coverage.py` does not simulate, and why."""
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from counterprior.eval.stats.bootstrap import cluster_bootstrap
 from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, sign_flip, tied_groups
 from counterprior.eval.stats.correction import NOT_CORRECTED, _ratio, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
-from counterprior.eval.stats.intervals import NOTHING, bounds, folded, normal_quantile, wilson
+from counterprior.eval.stats.intervals import NOTHING, folded, normal_quantile, wilson
 from counterprior.eval.stats.sequential import confidence_sequence
 
 
@@ -106,11 +106,6 @@ def test_folding_an_interval_across_zero_starts_at_zero() -> None:
     assert folded(type(NOTHING)(-3, 5)) == (0, 5)
     assert folded(type(NOTHING)(-7, 5)) == (0, 7)
     assert folded(type(NOTHING)(-7, -5)) == (5, 7)
-
-
-def test_bounds_fill_in_the_worst_and_the_best() -> None:
-    assert bounds(total=60, valid=80, missing=20, low=0, high=1) == (0.6, 0.8)
-    assert bounds(0, 0, 0, 0, 1) is NOTHING
 
 
 def test_the_bootstrap_is_the_plain_loop() -> None:
