@@ -16,10 +16,12 @@ Other columns are ignored. `docs/agreement.md` shows an example.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -76,27 +78,44 @@ class Label:
 
 
 def read_labels(path: Path) -> list[Label]:
-    """The labels of a file, an annotator's last click in place of earlier ones.
+    """The labels of a file, an annotator's latest click in place of earlier ones.
 
     Raises RowError for a row that does not fit, and for two rows of one annotator on the same
-    case, question and image unless the later one has `clicked`; DataError for labels of a sample
+    case, question and image unless both have `clicked`; DataError for labels of a sample
     that was drawn with unequal chances.
     """
     _check_draw(path.parent / "sample.json")
     labels: dict[tuple[str, ...], Label] = {}
+    clicks: dict[tuple[str, ...], str] = {}
     for number, row in read_rows(path):
         fields = {name: value for name, value in row.items() if value is not None}
         label = parse(_LabelRow, fields, path, number)
         key = (label.case, label.question, label.image, label.annotator)
-        if key in labels and not label.clicked:
+        if key in labels and not (label.clicked and clicks[key]):
             who = f" by {label.annotator!r}" if label.annotator else ""
             remedy = "keep one" if who else "keep one, or name the `annotator` of each"
             raise RowError(
                 f"{path}:{number}: case: {label.case!r} is labeled twice{who}: {remedy}",
                 code="duplicate-id",
             )
+        if key in labels and click_time(label.clicked) < click_time(clicks[key]):
+            continue
+        clicks[key] = label.clicked
         labels[key] = Label(place=f"{path}:{number}", **label.model_dump(exclude={"clicked"}))
     return list(labels.values())
+
+
+def click_time(text: str) -> tuple[float, str]:
+    """Sorts times of clicks: ISO 8601, in UTC unless they say otherwise; other texts before them.
+
+    >>> click_time("2026-11-24T10:00:00+02:00") < click_time("2026-11-24T09:00:00Z")
+    True
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return -math.inf, text
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp(), ""
 
 
 def _check_draw(sample: Path) -> None:

@@ -138,3 +138,19 @@ def test_the_consensus_is_what_most_say_whatever_the_order(votes: list[tuple[str
         tied = counts["x"] == counts["y"]
         assert label == (None if tied else max(counts, key=lambda said: counts[said]))
     assert sum(len(given) for given in by_annotator(labels).values()) == len(votes)
+
+
+def test_the_latest_click_counts_wherever_its_line_stands(tmp_path: Path) -> None:
+    def row(label: str, clicked: str = "") -> dict[str, str]:
+        stamp = {"clicked": clicked} if clicked else {}
+        return {"case": "a", "label": label, "annotator": "ann"} | stamp
+
+    late, early = row("no", "2026-11-24T09:30:00Z"), row("yes", "2026-11-24T10:00:00+02:00")
+    for rows in ([late, early], [early, late]):
+        assert [one.label for one in read_labels(write(tmp_path / "l.jsonl", *rows))] == ["no"]
+    # In the same second, as the page writes them, the later line is the later click.
+    twice = [row("yes", "2026-11-24T09:30:00Z"), late]
+    assert [one.label for one in read_labels(write(tmp_path / "l.jsonl", *twice))] == ["no"]
+    for rows in ([late, row("yes")], [row("yes"), late]):
+        with raises("duplicate-id", ":2: case", "labeled twice", error=RowError):
+            read_labels(write(tmp_path / "l.jsonl", *rows))

@@ -15,6 +15,7 @@ from ...human_labels import (
     LabeledImage,
     check_labels,
     check_placed,
+    click_time,
     consensus,
     is_uniform_draw,
     most_common,
@@ -31,13 +32,16 @@ Clicks = dict[str, dict[str, str]]
 
 
 def read_clicks(path: Path, form: ReviewForm) -> Clicks:
-    """The answers in one file of the page, as last clicked; empty without a file.
+    """The answers in one file of the page, as last clicked, not as last written; empty without a
+    file.
 
     Raises RowError for a record without its key: the file is of another kind of review.
     """
     clicks: Clicks = {}
     columns = (*(field.name for field in form.fields), "note")
-    for line, record in enumerate(read_records(path), 1):
+    records = list(enumerate(read_records(path), 1))
+    records.sort(key=lambda numbered: click_time(str(numbered[1].get("clicked", ""))))
+    for line, record in records:
         if missing := [column for column in form.key if column not in record]:
             raise RowError(
                 f"{path}:{line}: {missing[0]}: missing: is it of another --kind?",

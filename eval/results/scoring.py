@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from ..stats.estimate import value_text
 from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
+from ..suites.scoring import factor_of
 from ..suites.spatial import SpatialSuite
 from .clips import clip_scores
 from .corrected import corrected_by_card, corrected_by_gold, corrected_by_labels, read_cards
@@ -168,7 +170,7 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     latent = LatentTruth()
     if settings.latent:
         latent = _latent(run, logs, judged, labels, settings)
-    return [
+    scored = [
         _score(
             run,
             log,
@@ -180,6 +182,47 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
             settings=settings,
         )
         for log in logs
+    ]
+    return _with_differences(scored, alpha)
+
+
+LARGE = 10.0
+"""Points of percent by which judges of the same images differ by a lot."""
+FEW = 10
+"""Images below which a difference of judges is not worth a note."""
+
+
+def _with_differences(scored: Sequence[JudgedRun], alpha: Mapping[str, float]) -> list[JudgedRun]:
+    """The judged runs, with a note in each of two whose headlines differ by a lot.
+
+    Both are of the same images, so the difference is theirs, without any sampling error.
+    """
+    notes: dict[str, list[str]] = {}
+    alphas = ", ".join(f"{name} {value_text(value, '1')}" for name, value in alpha.items())
+    for first, second in combinations([run.result for run in scored], 2):
+        name = open_suite(first.run.suite).headline.score
+        values = [
+            score
+            for result in (first, second)
+            for score in result.scores
+            if (score.name, score.group) == (name, ALL)
+        ]
+        points = 100 / factor_of(values[0].unit) * abs(values[0].value - values[1].value)
+        if not points >= LARGE or min(score.n for score in values) < FEW:
+            continue
+        note = (
+            f"{first.judge} and {second.judge} differ on the same images by {points:.1f} points: "
+            f"{name} is {' and '.join(value_text(s.value, s.unit) for s in values)} "
+            f"(Krippendorff's alpha of all who answered: {alphas})"
+        )
+        for result in (first, second):
+            notes.setdefault(result.judge, []).append(note)
+    return [
+        replace(
+            run,
+            result=replace(run.result, notes=(*run.result.notes, *notes.get(run.result.judge, ()))),
+        )
+        for run in scored
     ]
 
 

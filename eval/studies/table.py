@@ -22,6 +22,7 @@ from ..results.marks import MARKS
 from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
 from ..results.tables import effective_text, exclusions_text
+from ..stats.estimate import value_text
 from ..store.verdicts import VerdictLog
 from ..suites import SUITES
 from ..suites.scoring import MANY
@@ -582,6 +583,8 @@ class _Table:
                 )
                 where = f"{line.name}, {line.section}" if line.section else line.name
                 yield f"n of {where}: {ns}." + (f" Left out: {lost}." if lost else "")
+        for run, alphas in self._alphas().items():
+            yield f"{run}: Krippendorff's alpha of all who answered {alphas}."
         for folder, notes in self._run_notes():
             yield f"{folder}: {'; '.join(notes)}."
 
@@ -614,6 +617,16 @@ class _Table:
                     )
                     clip_text = f", of a clip {clips}" if clips else ""
                     yield f"{kind} {name}: {describe(model['identity'])}{clip_text}."
+
+    def _alphas(self) -> dict[str, str]:
+        """Run -> alpha of each question, over its judges in the table and people."""
+        return {
+            f"{suite} x {generator}": ", ".join(
+                f"{question} {value_text(value, '1')}" for question, value in alpha.items()
+            )
+            for (suite, generator, _), entry in self.cells.entries.items()
+            if (alpha := entry.judged.result.alpha)
+        }
 
     def _run_notes(self) -> Iterator[tuple[str, Sequence[str]]]:
         notes_by_run: dict[str, dict[str, None]] = {}

@@ -14,6 +14,7 @@ from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.run import Run
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.store.verdicts import VERDICTS, Answered
+from counterprior.eval.suites import open_suite
 from counterprior.storage import RecordLog
 
 Cli = Callable[..., CompletedProcess[str]]
@@ -94,3 +95,18 @@ def test_too_few_judges_without_an_anchor_are_refused(tmp_path: Path, cli: Cli) 
     assert "2 judges of arrangement" in refused.stderr and "--labels" in refused.stderr
     labels = labels_file(tmp_path / "labels.csv", truth, 40)
     assert cli("score", root, "--latent", "--labels", labels).returncode == 0
+
+
+def test_judges_that_differ_by_a_lot_are_named_with_both_numbers(tmp_path: Path, cli: Cli) -> None:
+    root, _ = run_of(tmp_path / "run", ["test", "third"])
+    first, second = score_run(root, ScoreSettings())
+    headline = open_suite("t2i_correctness").headline.score
+    values = [f"{run.whole[headline].value:.1f}" for run in (first, second)]
+    for run in (first, second):
+        (note,) = [n for n in run.result.notes if "differ on the same images" in n]
+        assert " and ".join(values) in note
+        assert f"arrangement {run.result.alpha['arrangement']:.3f}" in note
+    assert "differ on the same images" in " ".join(cli("score", root).stdout.split())
+    alike, _ = run_of(tmp_path / "alike", ["test"])
+    (alone,) = score_run(alike, ScoreSettings())
+    assert not any("differ on" in note for note in alone.result.notes)

@@ -68,6 +68,12 @@ def test_labels_of_a_study_lead_to_its_table(study: Path, cli: Cli) -> None:
         labeled[line["name"]] += kappa["n"]
     assert set(labeled.values()) == {len(audit.tasks)} and len(labeled) == 2
     assert "uniform draw" not in printed.stdout
+    for generator in ("red", "blue"):
+        run_name = f"t2i_homogenization x {generator}"
+        assert any(
+            text.startswith(f"{run_name}: Krippendorff's alpha of all who answered order ")
+            for text in table["remarks"]
+        )
 
 
 def test_each_score_of_the_table_is_drawn_from_all_generators_alike(
