@@ -554,7 +554,7 @@ class _Table:
         yield from self._models()
         if any(cell.groups for line in lines for cell in line.cells):
             yield (
-                "Generators that share a letter can't be told apart: paired bootstrap, adjusted "
+                "Generators that share a letter can't be told apart: paired comparisons, adjusted "
                 "by Holm over all pairs of a column. Only scores that a suite ranks by have "
                 "letters."
             )
