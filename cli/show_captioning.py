@@ -37,7 +37,7 @@ def _print_scores(result: CaptionerResult) -> None:
     from ..eval.results.tables import COLUMNS, cells
     from ..eval.stats.estimate import interval_text
 
-    table = new_table(*COLUMNS, numbers=COLUMNS[2:6], title=result.name)
+    table = new_table(*COLUMNS, numbers=COLUMNS[2:8], title=result.name)
     for score in result.scores:
         if (score.name, score.group.partition("=")[0]) in LISTED or score.group == "all":
             table.add_row(*cells(score))

@@ -188,11 +188,19 @@ def print_checks(checks: Sequence[Check]) -> None:
 def _scores(result: Result, groups: bool) -> Table:
     from ..eval.results.tables import COLUMNS, cells, few, read_order, title
 
-    table = new_table(*COLUMNS, numbers=COLUMNS[2:], title=title(result))
     folded = {f"{column}={v}" for column, values in few(result.scores).items() for v in values}
-    for score in read_order(result.scores):
-        if "=" not in score.group or (groups and score.group not in folded):
-            table.add_row(*cells(score))
+    shown = [
+        score
+        for score in read_order(result.scores)
+        if "=" not in score.group or (groups and score.group not in folded)
+    ]
+    grouped = any(score.group != "all" for score in shown)
+    titles = [name for name in COLUMNS if grouped or name != "group"]
+    table = new_table(*titles, numbers=COLUMNS[2:-1], title=title(result))
+    table.columns[0].no_wrap = True
+    for score in shown:
+        name, group, *others, left_out = cells(score)
+        table.add_row(name, *([group] if grouped else []), *others, left_out.replace("_", " "))
     return table
 
 
