@@ -197,7 +197,9 @@ def _scores(result: Result, groups: bool) -> Table:
     grouped = any(score.group != "all" for score in shown)
     titles = [name for name in COLUMNS if grouped or name != "group"]
     table = new_table(*titles, numbers=COLUMNS[2:-1], title=title(result))
-    table.columns[0].no_wrap = True
+    table.columns[0].no_wrap = not grouped
+    for column in table.columns:
+        column.overflow = "fold"  # names whole, on two lines if need be
     for score in shown:
         name, group, *others, left_out = cells(score)
         table.add_row(name, *([group] if grouped else []), *others, left_out.replace("_", " "))
