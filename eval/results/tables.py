@@ -9,7 +9,7 @@ from typing import Any
 from ..core import ALL, Score, describe
 from ..stats.estimate import interval_text, value_text
 from ..suites import open_suite
-from .marks import legends, marked_value
+from .marks import MARKS, legends, marked_value
 from .scoring import Result
 
 FIRST = "pair_type="
@@ -109,7 +109,8 @@ def remarks(result: Result) -> Iterator[str]:
         if score.warning and score.group == ALL:
             warned.setdefault(score.warning, []).append(score.name)
     yield from (f"{', '.join(score_names)}: {warning}" for warning, score_names in warned.items())
-    yield from (f"note: {note}" for note in result.notes)
+    explained = {MARKS[name].legend for name in result.marks}
+    yield from (f"note: {note}" for note in result.notes if note not in explained)
     yield from legends(result.marks)
 
 

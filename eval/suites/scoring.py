@@ -242,7 +242,7 @@ def statistics(
             excluded=excluded or {},
             group=group,
             these_items=own.interval.scaled(factor),
-            effective=n * min(1.0, (own.interval.width / estimate.interval.width) ** 2),
+            effective=n * float(np.minimum(1, (own.interval.width / estimate.interval.width) ** 2)),
             bounds=ends_of_score.scaled(factor),
             p_value=estimate.p_value if tested else math.nan,
         )
