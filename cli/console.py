@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from .. import __version__
 from ..errors import GENERIC, CounterpriorError
@@ -175,12 +175,16 @@ def print_json(value: Any) -> None:
 
 
 def new_table(*titles: str, numbers: Collection[str] = (), title: str = "") -> Table:
-    """Returns an empty table; the columns named in `numbers` are aligned to the right."""
+    """Returns an empty table; the columns named in `numbers` are aligned to the right.
+
+    Long names are folded, as two of them could begin alike.
+    """
     from rich.table import Table
 
     table = Table(title=title)
     for name in titles:
-        table.add_column(name, justify="right" if name in numbers else "left")
+        justify: Literal["left", "right"] = "right" if name in numbers else "left"
+        table.add_column(name, justify=justify, overflow="fold")
     return table
 
 

@@ -150,3 +150,18 @@ def test_an_error_survives_pickling() -> None:
 
     error = CounterpriorError("out: is a file", remedy="name a folder")
     assert str(pickle.loads(pickle.dumps(error))) == str(error) == "out: is a file: name a folder"
+
+
+def test_long_names_in_a_table_are_folded_and_not_cut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    score_names = ("accuracy_unconditional", "accuracy_unconditional_if_seen")
+    table = console.new_table("score", "value", numbers=["value"])
+    for name in score_names:
+        table.add_row(name, "38.3 (30.4 to 59.5)")
+    console.console(width=40).print(table)
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    lines = [line for line in printed.splitlines() if line.startswith("│")]
+    cells = [line.split("│")[1].strip() for line in lines]
+    assert "".join(cells) == "".join(score_names)
