@@ -304,12 +304,11 @@ def sum_of_shares(
 def weighted_share(
     rng: np.random.Generator, clusters: int, items: int, sd: float, rate: float
 ) -> tuple[Estimate, float]:
-    """Ratio of weighted means: hits of a sample drawn with unequal weights."""
+    """Weighted mean: hits of a sample drawn with unequal probabilities."""
     member = members(rng, clusters, items)
     hits = answers(rng, member, rate, sd)
     weights = rng.choice([0.1, 0.4, 1.0], len(member))
-    values = np.stack([weights * hits, weights], axis=1)
-    return estimated(values, member, (0, 1), lambda m: m[..., :1] / m[..., 1:]), rate
+    return cluster_interval(hits, member, (0, 1), weights=weights)[0], rate
 
 
 def worlds(rng: np.random.Generator, member: NDArray[np.intp], sd: float, levels: Any) -> Array:
@@ -764,7 +763,7 @@ def families() -> list[Family]:
             grid(SOME, ((1, 0.0), (4, 1.0)), RATES),
             "clusters items sd rate",
             mean,
-            few,
+            lambda clusters, items, sd, rate: rare(clusters, items, "even", sd, rate),
         ),
         Family(
             "PRR",

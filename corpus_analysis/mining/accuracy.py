@@ -21,7 +21,6 @@ import numpy as np
 
 from ...eval.stats.clusters import cluster_interval
 from ...eval.stats.estimate import Estimate
-from ...eval.stats.intervals import Interval
 from ...parsing import parse, read_json, read_rows
 from ...schema import Struct
 from ..captions.extract import CaptionMention, CaptionPair
@@ -327,18 +326,12 @@ def _groups(
 
 
 def _share(judged: Sequence[_Judged], weight: Callable[[_Judged], float]) -> PairShare:
-    """Computes the weighted share of hits, resampled by caption."""
+    """Computes the weighted share of hits, its interval over captions."""
     if not judged:
         return PairShare(math.nan, hits=0)
     weights = np.array([weight(j) for j in judged])
-    weights /= weights.max()
     hits = np.array([j.hit for j in judged], dtype=float)
     (estimate,) = cluster_interval(
-        np.stack([weights * hits, weights], axis=1),
-        np.array([j.digest for j in judged]),
-        (0.0, 1.0),
-        lambda means: means[..., :1] / means[..., 1:],
+        hits, np.array([j.digest for j in judged]), (0.0, 1.0), weights=weights
     )
-    low, high = estimate.interval  # of a ratio of means, so it may leave [0, 1]
-    ends = Interval(max(0, low), min(1, high))
-    return PairShare.of(estimate, interval=ends, n=len(judged), hits=int(hits.sum()))
+    return PairShare.of(estimate, n=len(judged), hits=int(hits.sum()))

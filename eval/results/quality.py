@@ -72,7 +72,12 @@ def read_quality(run: Run) -> list[ImageQuality]:
                 score.name,
                 log.identity,
                 score,
-                deviation=replace(score, value=spread.value, interval=spread.interval),
+                deviation=replace(
+                    score,
+                    value=spread.value,
+                    interval=spread.interval,
+                    warning=spread.warning,
+                ),
                 values=values,
                 clusters=clusters,
                 frames=log.choice.text if clips else "",

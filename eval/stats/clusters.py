@@ -55,6 +55,9 @@ class _Means:
     changes: Array
     """Shape (g, k): what leaving out each cluster takes from the means, scaled so that the squares
     of a column add up to the variance of its mean (jackknife)."""
+    independent: Array
+    """Shape (k,): items of equal weight that carry as much as weighted two-valued ones, if these
+    are independent; infinite without weights."""
     twice: Array
     """Shape (p, k): the same for each pair of members, which `changes` has for both; (0, k) where
     items have no members."""
@@ -93,6 +96,7 @@ def cluster_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
     tested: bool = False,
+    weights: ArrayLike | None = None,
 ) -> list[Estimate]:
     """Every statistic of the means of clustered values, with its 95 % interval.
 
@@ -102,6 +106,7 @@ def cluster_interval(
     ends: the least and the largest value that is possible.
     statistic: the means themselves where None.
     tested: whether means have a p-value, which takes draws; a statistic always has.
+    weights: shape (n,), of each two-valued item in the means, at least 0; all alike where None.
 
     Intervals never have a width of 0. `n` counts items with a value, for a statistic in any column;
     `clusters` is that of the mean that has the fewest; `error` is the standard deviation of the
@@ -112,7 +117,7 @@ def cluster_interval(
     low, high = ends
     if ((columns < low) | (columns > high)).any():
         raise ValueError(f"values from {np.nanmin(columns)} to {np.nanmax(columns)} exceed {ends}")
-    means = _means(columns, labels, ends)
+    means = _means(columns, labels, ends, weights)
     if statistic is None and not tested:
         return _plain(means, columns, ends)
     bootstrap = _drawn(_together(means, resamples, seed), means, ends, statistic)
@@ -179,22 +184,30 @@ def effective_items(values: ArrayLike, clusters: ArrayLike) -> float:
     return min(float(means.items[0]), float(len(columns)))
 
 
-def _means(columns: Array, labels: NDArray[np.intp], ends: tuple[float, float]) -> _Means:
+def _means(
+    columns: Array,
+    labels: NDArray[np.intp],
+    ends: tuple[float, float],
+    weights: ArrayLike | None = None,
+) -> _Means:
     low, span = ends[0], ends[1] - ends[0]
     present = ~np.isnan(columns)
-    count = present.sum(axis=0)
-    filled = np.where(present, columns, 0.0)
+    counted: Array = present.astype(float)
+    if weights is not None:
+        counted *= np.asarray(weights, dtype=float)[:, None]
+        present &= counted > 0
+    count = counted.sum(axis=0)
     with np.errstate(invalid="ignore"):
-        mean = filled.sum(axis=0) / count
-    residuals = np.where(present, filled - mean, 0.0) / span
+        mean = (np.where(present, columns, 0.0) * counted).sum(axis=0) / count
+    residuals = np.where(present, columns - mean, 0.0) * counted / span
     most, least = (np.where(present, columns, end) for end in (-np.inf, np.inf))
-    weight, changes = _without_each(labels, present, residuals, count)
+    weight, changes = _without_each(labels, counted, residuals, count)
     twice = np.empty((0, columns.shape[1]))
     if labels.shape[1] == 2:
         low_label, high_label = np.sort(labels, axis=1).T
         numbers = low_label * (labels.max(initial=0) + 1) + high_label
         pairs = np.unique(numbers, return_inverse=True)[1][:, None]
-        twice = _without_each(pairs, present, residuals, count)[1]
+        twice = _without_each(pairs, counted, residuals, count)[1]
     # Members share an item's weight.
     squares = (weight**2).sum(axis=0) / labels.shape[1] ** 2
     return _Means(
@@ -203,26 +216,30 @@ def _means(columns: Array, labels: NDArray[np.intp], ends: tuple[float, float]) 
         effective=1 / np.where(squares > 0, squares, 1.0),
         alike=most.max(axis=0, initial=-np.inf) == least.min(axis=0, initial=np.inf),
         changes=changes,
+        independent=np.full(len(mean), np.inf)
+        if weights is None
+        else count**2 / np.maximum((counted**2).sum(axis=0), 1e-300),
         twice=twice,
     )
 
 
 def _without_each(
-    labels: NDArray[np.intp], present: NDArray[np.bool_], residuals: Array, count: NDArray[np.intp]
+    labels: NDArray[np.intp], counted: Array, residuals: Array, count: Array
 ) -> tuple[Array, Array]:
     """Each cluster's weight, and by how much a mean moves without it; both of shape (g, k).
 
-    labels: shape (n, 1) or (n, 2), clusters of each item; the same twice counts as once.
+    counted: shape (n, k), weights of the items; labels: shape (n, 1) or (n, 2), clusters of each
+    item; the same twice counts as once.
     """
-    size = (int(labels.max(initial=-1)) + 1, present.shape[1])
+    size = (int(labels.max(initial=-1)) + 1, counted.shape[1])
     weight, change = np.zeros(size), np.zeros(size)
-    np.add.at(weight, labels[:, 0], present)
+    np.add.at(weight, labels[:, 0], counted)
     np.add.at(change, labels[:, 0], residuals)
     if labels.shape[1] == 2:
         other = labels[:, 1] != labels[:, 0]
-        np.add.at(weight, labels[other, 1], present[other])
+        np.add.at(weight, labels[other, 1], counted[other])
         np.add.at(change, labels[other, 1], residuals[other])
-    divisor = np.maximum(count, 1)
+    divisor = np.where(count > 0, count, 1.0)
     weight, change = weight / divisor, change / divisor
     number = (weight > 0).sum(axis=0)
     change = np.where(weight < 1, change / np.where(weight < 1, 1 - weight, 1.0), 0.0)
@@ -351,11 +368,15 @@ def _linear(means: _Means, ends: tuple[float, float], statistic: Statistic) -> A
 
 def _mean_interval(means: _Means, number: int, ends: tuple[float, float]) -> Interval:
     """The interval of one mean, without draws."""
-    share, clusters = float(means.share[number]), int(means.clusters[number])
+    share, clusters = float(means.share[number]), float(means.clusters[number])
     if math.isnan(share):
         return NOTHING
+    # Exceptions of little weight vary little, and say little about those of more.
+    independent = float(means.independent[number])
+    clusters = min(clusters, independent)
     if means.varied[number]:
         variance = float(means.covariance[number, number])
+        variance = max(variance, share * (1 - share) / independent)
         low, high = student_wilson(share, variance, float(means.effective[number]))
     elif means.alike[number]:
         low = share * wilson(clusters, clusters).low

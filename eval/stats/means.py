@@ -15,6 +15,11 @@ from .intervals import Interval, student_quantile
 FEW = 10
 """Clusters below which skewed values make an interval too narrow."""
 _FEW_CLUSTERS = f"fewer than {FEW} clusters: 95 % intervals of skewed values held the truth in 88 %"
+_MANY, _KURTOSIS = 100, 4.0
+_LONG_TAIL = (
+    "95 % intervals of a standard deviation held the truth in 65 to 90 % for values with a long "
+    "tail, which few values don't show"
+)
 _SKEW = 0.7
 """Additional reach per skewness / sqrt(clusters) and quantile; Johnson derives 1/3 for slight
 skewness, log-normal values need 0.7."""
@@ -56,20 +61,31 @@ def cluster_mean(values: ArrayLike, clusters: ArrayLike) -> Estimate:
 
 
 def cluster_deviation(values: ArrayLike, clusters: ArrayLike) -> Estimate:
-    """The standard deviation of clustered values, shape (n,), with its 95 % t interval, at least 0.
+    """The standard deviation of clustered values, shape (n,), with its 95 % interval.
 
     The interval is that of the mean of each value's influence, ((x - mean)^2 + s^2) / (2 s), which
-    is s on average (delta method). NaN values are left out; there is none of fewer than two values,
+    is s on average (delta method), taken to the log scale. It covers 0.94 to 0.97 for normal values
+    in 20 clusters or more and 0.91 to 0.97 for exponential ones, but 0.65 to 0.90 for log-normal
+    ones, as the largest values are seldom in a sample: `warning` says so below 100 clusters or
+    where the kurtosis is above 4. NaN values are left out; there is none of fewer than two values,
     and no interval where all are equal. Raises ValueError where the shapes don't fit.
     """
     x, groups = _finite(values, clusters)
     spread = float(np.std(x, ddof=1)) if len(x) > 1 else math.nan
     if not spread > 0:
         return Estimate(spread, n=len(x), clusters=len(np.unique(groups)))
-    influence = cluster_mean(((x - x.mean()) ** 2 + spread**2) / (2 * spread), groups)
-    half = (influence.interval.high - influence.interval.low) / 2
-    ends = Interval(max(0.0, spread - half), spread + half)
-    return replace(influence, value=spread, interval=ends, p_value=math.nan)
+    deviations = x - x.mean()
+    influence = cluster_mean((deviations**2 + spread**2) / (2 * spread), groups)
+    low, high = ((end - spread) / spread for end in influence.interval)
+    kurtosis = float(np.mean(deviations**4) / np.mean(deviations**2) ** 2)
+    long = influence.clusters < _MANY or kurtosis > _KURTOSIS
+    return replace(
+        influence,
+        value=spread,
+        interval=Interval(spread * math.exp(low), spread * math.exp(high)),
+        p_value=math.nan,
+        warning=_LONG_TAIL if long else "",
+    )
 
 
 def _finite(values: ArrayLike, clusters: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:

@@ -19,7 +19,7 @@ from ...stats.agreement import (
     observed_agreement,
     reliability,
 )
-from ...stats.bootstrap import cluster_bootstrap
+from ...stats.clusters import cluster_interval
 from ...stats.intervals import Interval, wilson
 
 DECIDED = ("PASS", "FAIL")
@@ -85,7 +85,7 @@ def analyze(
 def _of_the_run(
     rows: Sequence[Mapping[str, Any]], people: Sequence[str], weights: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Weighted shares with percentile intervals over resampled images (seed 0)."""
+    """Weighted shares with their intervals over images."""
     weight = np.array([weights[row["sample_id"]] for row in rows])
     machine = np.array([row["verdict_raw"] for row in rows], dtype=object)
     human = np.array(people, dtype=object)
@@ -101,14 +101,14 @@ def _of_the_run(
     }
     result: dict[str, Any] = {key: {"value": None, "interval": None} for key in shares}
     for name, (counted, of) in shares.items():
-        values = np.stack([counted * weight, of * weight], axis=1)
-        if values[:, 1].any():
-            items = np.arange(len(values))
-            bootstrapped = cluster_bootstrap(
-                values, items, lambda means: means[..., :1] / means[..., 1:]
+        if of.any():
+            (estimate,) = cluster_interval(
+                np.where(of, counted, np.nan), np.arange(len(rows)), (0, 1), weights=weight
             )
-            ends = _interval(bootstrapped.interval())
-            result[name] = {"value": number(bootstrapped.estimate[0]), "interval": ends}
+            result[name] = {
+                "value": number(estimate.value),
+                "interval": _interval(estimate.interval),
+            }
     return result
 
 

@@ -197,3 +197,37 @@ def test_members_stand_in_any_order() -> None:
     assert mean(signs, pairs, (-1, 1)) == mean(signs, pairs[:, ::-1], (-1, 1))
     named = np.array(list("abcdefghi"))[pairs]
     assert mean(signs, named, (-1, 1)) == mean(signs, pairs, (-1, 1))
+
+
+def test_an_item_of_weight_two_stands_for_two_of_its_cluster() -> None:
+    rng = np.random.default_rng(2)
+    values, clusters = (rng.random(40) < 0.8).astype(float), np.arange(40) % 9
+    weights = rng.integers(0, 3, 40)
+    (weighted,) = cluster_interval(values, clusters, (0, 1), weights=weights)
+    (repeated,) = cluster_interval(values.repeat(weights), clusters.repeat(weights), (0, 1))
+    assert weighted.value == pytest.approx(repeated.value)
+    assert weighted.interval == pytest.approx(repeated.interval)
+    (scaled,) = cluster_interval(values, clusters, (0, 1), weights=weights / 100)
+    assert scaled.interval == pytest.approx(weighted.interval)
+
+
+def test_items_drawn_with_unequal_weights_are_covered() -> None:
+    """As a ratio of two means, 0.90 of intervals hold the truth at a rate of 0.98."""
+    rng = np.random.default_rng(3)
+    held = 0
+    for _ in range(400):
+        hits = (rng.random(300) < 0.98).astype(float)
+        weights = rng.choice([0.1, 0.4, 1.0], 300)
+        (estimate,) = cluster_interval(hits, np.arange(300), (0, 1), weights=weights)
+        held += 0.98 in estimate.interval
+    assert 372 <= held <= 396
+
+
+def test_means_without_a_test_have_the_same_intervals() -> None:
+    rng = np.random.default_rng(4)
+    values, clusters = (rng.random((60, 2)) < 0.6).astype(float), np.arange(60) % 12
+    plain = cluster_interval(values, clusters, (0, 1))
+    tested = cluster_interval(values, clusters, (0, 1), tested=True)
+    assert [e.interval for e in plain] == [e.interval for e in tested]
+    assert math.isnan(plain[0].p_value) and 0 < tested[0].p_value < 1
+    assert plain[0].error == pytest.approx(tested[0].error, rel=0.3)
