@@ -152,6 +152,9 @@ def race(
         list[str] | None, Input(help="Recorded scores instead of models: NAME=FILE; repeatable.")
     ] = None,
     metric: Annotated[str, Input(help="Column of --scores, in [0, 1].")] = "score",
+    items: Annotated[
+        Path | None, Input(help="Folder of `items`: draw prompts that tell more apart more often.")
+    ] = None,
     data: Data = "dist/counterprior",
     limit: Limit = None,
     policy: Annotated[str, Sampling(help="eliminate, or ucb as published.")] = "eliminate",
@@ -185,9 +188,9 @@ def race(
     )
     with progress_bar() as progress:
         if scores:
-            result = race_scores(scores, metric, settings, out, progress)
+            result = race_scores(scores, metric, settings, out, progress, items)
         else:
-            result = race_live(live, settings, out, progress)
+            result = race_live(live, settings, out, progress, items)
     print_metrics(result if json else _race_summary(result), json)
 
 

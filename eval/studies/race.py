@@ -34,6 +34,10 @@ ItemScorer = Callable[[str, str], float | None]
 Policy = Literal["eliminate", "ucb"]
 POLICIES = ("eliminate", "ucb")
 
+LEAST_SHARE = 0.4
+"""Chance of the least informative item to be drawn, as a share of that of the most informative one:
+a model of items may be wrong, and no item may weigh much more than others."""
+
 PULL = 5
 """Images of one pull of the bandit, drawn with replacement."""
 _FIRST_LOOK = 32
@@ -163,12 +167,14 @@ def race(
     settings: RaceSettings | None = None,
     progress: Progress = silent,
     clusters: Mapping[str, str] | None = None,
+    information: Mapping[str, float] | None = None,
 ) -> RaceResult:
     """Races generators over items.
 
     clusters: item -> name of the cluster that it shares with others; None where all items are
-    independent. Raises UsageError for fewer than two generators, names that repeat, and scores
-    outside [0, 1].
+    independent. information: item -> probability that two like generators differ on it, see
+    `passes_over`; without one an item counts as the most informative. Raises UsageError for fewer
+    than two generators, names that repeat, and scores outside [0, 1].
     """
     settings = settings or RaceSettings()
     if len(generators) < 2 or len(set(generators)) < len(generators):
@@ -177,7 +183,8 @@ def race(
         raise UsageError("a race needs items, each once", code="too-few-items")
     table = _Table(generators, score)
     if settings.policy == "eliminate":
-        passes = passes_over({item: (clusters or {}).get(item, item) for item in items}, settings)
+        of_items = {item: (clusters or {}).get(item, item) for item in items}
+        passes = passes_over(of_items, settings, information)
         end = _eliminate(table, passes, settings, progress)
     else:
         end = _ucb(table, sorted(items), settings, progress)
@@ -211,35 +218,63 @@ class Look(NamedTuple):
     is that over all items, whatever the clusters' sizes."""
 
 
-def passes_over(clusters: Mapping[str, str], settings: RaceSettings) -> list[list[Look]]:
-    """The passes of a race: one item of each cluster, then all items of each; clusters in the same
-    random order. A single pass where every item is its own cluster.
+def passes_over(
+    clusters: Mapping[str, str],
+    settings: RaceSettings,
+    information: Mapping[str, float] | None = None,
+) -> list[Pass]:
+    """The passes of a race: at most one item of each cluster, then all items of each; clusters in
+    the same random order. A single pass where every item is its own cluster, and all tell alike.
 
-    clusters: item -> cluster. A cluster is drawn in the first pass with a probability in proportion
-    to its size, so that each item counts alike.
+    clusters: item -> cluster. Items are drawn in the first pass with known probabilities, and the
+    look's weight is in inverse proportion to them (Horvitz, Thompson 1952), so that every item
+    counts alike and the race stays valid. The probabilities are alike, or in proportion to the
+    square root of the `information`, which gives the least variance for the images; then this pass
+    has most of alpha.
     """
     members: dict[str, list[str]] = {}
     for item in sorted(clusters):
         members.setdefault(clusters[item], []).append(item)
     rng = random.Random(settings.seed)
     order = rng.sample(sorted(members), len(members))
-    most = max(map(len, members.values()))
-    whole = [Look(tuple(members[name]), len(members[name]) / most) for name in order]
-    if most == 1:
-        return [whole]
+    largest = max(map(len, members.values()))
+    whole = [Look(tuple(members[name]), len(members[name]) / largest) for name in order]
+    if largest == 1 and not information:
+        return [Pass(whole, settings.alpha)]
+    most = max((information or {}).values(), default=0.0)
+    shares = {
+        item: max(LEAST_SHARE, math.sqrt(information.get(item, most) / most))
+        if information and most > 0
+        else 1.0
+        for item in clusters
+    }
+    total = max(sum(shares[item] for item in of_cluster) for of_cluster in members.values())
+    least = min(shares.values())
     single = []
     for name in order:
-        place = rng.randrange(most)
-        if place < len(members[name]):
-            single.append(Look((members[name][place],), 1.0))
-    return [single, whole]
+        place = rng.random() * total
+        for item in members[name]:
+            place -= shares[item]
+            if place < 0:
+                single.append(Look((item,), least / shares[item]))
+                break
+    first = (0.8 if information else 0.5) * settings.alpha
+    return [Pass(single, first), Pass(whole, settings.alpha - first)]
+
+
+class Pass(NamedTuple):
+    """One way through the clusters."""
+
+    looks: Sequence[Look]
+    alpha: float
+    """Probability with which the best may be dropped in it."""
 
 
 class _Course:
     """Scores of one pass, look by look."""
 
-    def __init__(self, generators: Sequence[str]) -> None:
-        self.generators = generators
+    def __init__(self, generators: Sequence[str], alpha: float) -> None:
+        self.alpha = alpha
         self.wealth = Wealth((len(generators), len(generators)))
         self._scores: list[NDArray[np.float64]] = []
         self._weights: list[float] = []
@@ -275,7 +310,7 @@ class _Course:
 
 
 def _eliminate(
-    table: _Table, passes: Sequence[Sequence[Look]], settings: RaceSettings, progress: Progress
+    table: _Table, passes: Sequence[Pass], settings: RaceSettings, progress: Progress
 ) -> _End:
     """Successive elimination on paired differences, in each pass with its share of alpha.
 
@@ -284,14 +319,14 @@ def _eliminate(
     """
     generators = table.generators
     alive = list(range(len(generators)))
-    limit = math.log(len(passes) * (len(generators) - 1) / settings.alpha)
     dropped: list[Dropped] = []
     drawn: set[str] = set()
     courses: list[_Course] = []
     ending, next_check = "exhausted", _FIRST_LOOK
-    total, done = sum(map(len, passes)), 0
-    for looks in passes:
-        course = _Course(generators)
+    total, done = sum(len(looks) for looks, _ in passes), 0
+    for looks, alpha in passes:
+        limit = math.log((len(generators) - 1) / alpha)
+        course = _Course(generators, alpha)
         courses.append(course)
         for look in looks:
             progress("looks", done, total)
@@ -315,8 +350,7 @@ def _eliminate(
             if settings.delta and done >= next_check:
                 next_check = next_check * 5 // 4
                 open_differences = [
-                    _difference(table, courses, pair, settings, len(passes))
-                    for pair in itertools.combinations(alive, 2)
+                    _difference(table, courses, pair) for pair in itertools.combinations(alive, 2)
                 ]
                 if all(_is_tied(difference, settings.delta) for difference in open_differences):
                     ending = "tied"
@@ -325,7 +359,7 @@ def _eliminate(
             break
     progress("looks", total, total)
     differences = [
-        _difference(table, courses, pair, settings, len(passes))
+        _difference(table, courses, pair)
         for pair in itertools.combinations(range(len(generators)), 2)
     ]
     leaders = [generators[index] for index in alive]
@@ -336,15 +370,12 @@ def _difference(
     table: _Table,
     courses: Sequence[_Course],
     pair: tuple[int, int],
-    settings: RaceSettings,
-    passes: int,
 ) -> Difference:
     """The difference of two generators in the pass that says most; its interval is what all passes
     agree on."""
     generators = table.generators
     pairs = len(generators) * (len(generators) - 1) / 2
-    level = 1 - settings.alpha / pairs / passes
-    estimates = [course.difference(pair, level) for course in courses]
+    estimates = [course.difference(pair, 1 - course.alpha / pairs) for course in courses]
     estimates = [estimate for estimate in estimates if not math.isnan(estimate[0])]
     first, second = (generators[index] for index in pair)
     if not estimates:

@@ -30,7 +30,9 @@ from ..generators import as_generator
 from ..judges import Answering, as_judge
 from ..methods import Method, apply_methods
 from ..results.agree import read_scores
+from ..stats.items import expected_discordance
 from ..suites import open_suite
+from .items import model_of, read_items
 from .race import RaceSettings, course_figure, race
 
 HEADER = "race.json"
@@ -197,19 +199,29 @@ def _measured(verdicts: Sequence[Verdict]) -> float:
 
 
 def race_scores(
-    specs: Sequence[str], metric: str, settings: RaceSettings, out: Path, progress: Progress
+    specs: Sequence[str],
+    metric: str,
+    settings: RaceSettings,
+    out: Path,
+    progress: Progress,
+    items: Path | None = None,
 ) -> dict[str, Any]:
-    """Races on recorded scores, `NAME=FILE` each."""
+    """Races on recorded scores, `NAME=FILE` each. items: as in `run_race`."""
     with Lock(out / _LOCK, f"the race {out}"):
-        return run_race(Recorded(specs, metric), settings, out, progress)
+        return run_race(Recorded(specs, metric), settings, out, progress, items)
 
 
 def race_live(
-    live: LiveSettings, settings: RaceSettings, out: Path, progress: Progress
+    live: LiveSettings,
+    settings: RaceSettings,
+    out: Path,
+    progress: Progress,
+    items: Path | None = None,
 ) -> dict[str, Any]:
     """Races generators whose images are made and judged as the race asks for them.
 
-    Raises UsageError unless suite, generators and judge are named, and for a bad `by`.
+    items: as in `run_race`. Raises UsageError unless suite, generators and judge are named, and for
+    a bad `by`.
     """
     if live.by not in ("label", "number"):
         raise UsageError(f"--by {live.by!r}: choose from label, number", code="unknown-name")
@@ -218,17 +230,27 @@ def race_live(
             "a race needs --scores, or --suite with --generator and --judge", code="missing-option"
         )
     with Lock(out / _LOCK, f"the race {out}"), Live(live, out) as source:
-        return run_race(source, settings, out, progress)
+        return run_race(source, settings, out, progress, items)
 
 
 def run_race(
-    source: Recorded | Live, settings: RaceSettings, out: Path, progress: Progress
+    source: Recorded | Live,
+    settings: RaceSettings,
+    out: Path,
+    progress: Progress,
+    items: Path | None = None,
 ) -> dict[str, Any]:
     """Races, or goes on with a race that was interrupted; writes and returns the result.
 
-    Raises UsageError if `out` holds another race, RunFailed if no image at all could be scored.
+    items: what `counterprior items` wrote, by which informative items are drawn more often; None
+    to draw all alike. Raises UsageError if `out` holds another race, for a policy that draws on its
+    own, and for a model of none of the items; RunFailed if no image at all could be scored.
     """
+    information = None if items is None else _information(items, source.items, settings)
     header = json.loads(json.dumps({"settings": asdict(settings), "source": source.identity()}))
+    if information is not None:
+        plain_text = json.dumps(information, sort_keys=True)
+        header["information"] = hashlib.sha256(plain_text.encode()).hexdigest()
     path = out / HEADER
     if path.exists() and json.loads(path.read_text("utf-8")) != header:
         raise UsageError(f"{out} holds another race: choose another --out", code="another-run")
@@ -242,7 +264,9 @@ def run_race(
             return None
         return score_or_failure
 
-    result = race(source.names, source.items, score, settings, progress, source.clusters)
+    result = race(
+        source.names, source.items, score, settings, progress, source.clusters, information
+    )
     failures = {name: dict(sorted(counts.items())) for name, counts in why.items()}
     if all(mean is None for mean in result.means.values()):
         causes = "; ".join(f"{name}: {counts}" for name, counts in failures.items())
@@ -255,3 +279,30 @@ def run_race(
         write_whole(out / FIGURE, figure)
     write_json(out / RESULT, plain)
     return plain
+
+
+def _information(path: Path, items: Sequence[str], settings: RaceSettings) -> dict[str, float]:
+    """Item -> probability that two like generators differ on it, for items of the model; those are
+    named by case, or by prompt."""
+    if settings.policy != "eliminate":
+        raise UsageError(
+            f"--items is for the policy eliminate: {settings.policy} draws on its own",
+            code="conflicting-options",
+        )
+    report = read_items(path)
+    discordance = expected_discordance(model_of(report)).tolist()
+    of_prompt = dict(zip((item.item for item in report.items), discordance, strict=True))
+    known = {
+        item: of_prompt[prompt]
+        for item in items
+        for prompt in (item if item in of_prompt else item.rpartition("-")[0],)
+        if prompt in of_prompt
+    }
+    if not known:
+        raise UsageError(
+            f"--items {path}: of {report.suite}, and none of its {len(of_prompt):,} prompts is "
+            "raced",
+            "make a model of runs of the same suite",
+            code="wrong-suite",
+        )
+    return known

@@ -164,3 +164,33 @@ def test_a_run_of_a_short_form_has_its_prompts_alone(
     assert_refused(cli(*command, "--only", only, "--out", tmp_path / "d"), "nothing-to-do")
     gone = cli(*command, "--only", tmp_path / "gone", "--out", tmp_path / "e")
     assert_refused(gone, "no-such-file", "gone")
+
+
+def test_a_race_draws_by_the_model_and_names_one_that_does_not_fit(
+    tmp_path: Path, cli: Cli
+) -> None:
+    table, _ = simulated(12, 120)
+    out = tmp_path / "items"
+    analyze_items(written(tmp_path / "runs", table), out)
+    for name, row in (("worst", table[0]), ("best", table[-1])):
+        lines = [
+            json.dumps({"sample_id": f"row{n:03}-reverse-0", "right": value})
+            for n, value in enumerate(row.tolist())
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    files = [w for n in ("worst", "best") for w in ("--scores", f"{n}={tmp_path / n}.jsonl")]
+    race = ("race", *files, "--metric", "right", "--json")
+    plain = cli(*race, "--out", tmp_path / "plain")
+    informed = cli(*race, "--items", out, "--out", tmp_path / "informed")
+    assert informed.returncode == plain.returncode == 0, informed.stderr
+    assert json.loads(informed.stdout)["leaders"] == json.loads(plain.stdout)["leaders"] == ["best"]
+    again = cli(*race, "--items", out, "--out", tmp_path / "informed")
+    assert again.stdout == informed.stdout
+    other = cli(*race, "--out", tmp_path / "informed")
+    assert_refused(other, "another-run", "informed")
+    bandit = cli(*race, "--items", out, "--policy", "ucb", "--out", tmp_path / "bandit")
+    assert_refused(bandit, "conflicting-options", "ucb")
+    (tmp_path / "worst.jsonl").write_text('{"sample_id": "x", "right": 1}\n')
+    (tmp_path / "best.jsonl").write_text('{"sample_id": "x", "right": 0}\n')
+    foreign = cli(*race, "--items", out, "--out", tmp_path / "foreign")
+    assert_refused(foreign, "wrong-suite", "t2i_correctness", "120 prompts")

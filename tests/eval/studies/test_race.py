@@ -192,7 +192,7 @@ def test_looks_weigh_all_items_alike_whatever_the_sizes_of_their_clusters() -> N
     values = dict(zip(clusters, (1.0, 0.5, 0.0, 1.0, 0.25, 0.0), strict=True))
     drawn = Counter[str]()
     for seed in range(3000):
-        single, whole = passes_over(clusters, RaceSettings(seed=seed))
+        (single, _), (whole, _) = passes_over(clusters, RaceSettings(seed=seed))
         assert len({clusters[look.items[0]] for look in single}) == len(single)
         drawn.update(look.items[0] for look in single)
         assert all(len(look.items) == 1 and look.weight == 1 for look in single)
@@ -200,8 +200,49 @@ def test_looks_weigh_all_items_alike_whatever_the_sizes_of_their_clusters() -> N
     total = sum(look.weight * np.mean([values[i] for i in look.items]) for look in whole)
     assert total / sum(look.weight for look in whole) == pytest.approx(np.mean([*values.values()]))
     assert all(count == pytest.approx(1000, abs=120) for count in drawn.values())
-    (only,) = passes_over({item: item for item in clusters}, RaceSettings())
-    assert {look.items for look in only} == {(item,) for item in clusters}
+    ((only, alpha),) = passes_over({item: item for item in clusters}, RaceSettings())
+    assert {look.items for look in only} == {(item,) for item in clusters} and alpha == 0.05
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_items_drawn_by_information_weigh_alike(size: int) -> None:
+    """The weighted mean of the looks is that of all items, whose values follow the information."""
+    items = ITEMS[:60]
+    clusters = {item: f"c{n // size}" for n, item in enumerate(items)}
+    information = {item: 0.5 * (n / 60) ** 2 for n, item in enumerate(items)}
+    del information[items[0]]
+    values = {item: n / 60 for n, item in enumerate(items)}
+    sums = np.zeros(2)
+    drawn = Counter[str]()
+    for seed in range(1500):
+        (single, first), (_, second) = passes_over(clusters, RaceSettings(seed=seed), information)
+        assert (first, second) == pytest.approx((0.04, 0.01))
+        for look in single:
+            assert 0 < look.weight <= 1 and len(look.items) == 1
+            sums += look.weight * np.array([values[look.items[0]], 1])
+            drawn[look.items[0]] += 1
+    assert sums[0] / sums[1] == pytest.approx(np.mean([*values.values()]), abs=0.01)
+    assert drawn[items[-1]] > 2 * drawn[items[1]] > 0
+    assert drawn[items[0]] == pytest.approx(drawn[items[-1]], rel=0.2)  # nothing known: as the best
+
+
+def test_a_wrong_model_of_items_does_not_crown_the_worse() -> None:
+    """Better on the most informative tenth, worse over all."""
+    rates = np.array([[0.2, 0.6], [0.8, 0.4]])
+    wrong = 0
+    for seed in range(20):
+        kind = (np.arange(1000) >= 100).astype(int)
+        table = (np.random.default_rng(seed).random((2, 1000)) < rates[:, kind]).astype(float)
+        information = {item: 0.5 if n < 100 else 0.01 for n, item in enumerate(ITEMS[:1000])}
+        result = race(
+            ["g0", "g1"],
+            ITEMS[:1000],
+            lambda g, i, table=table: float(table[int(g[1:]), int(i[1:])]),
+            RaceSettings(seed=seed),
+            information=information,
+        )
+        wrong += "g0" not in result.leaders
+    assert wrong <= binom.ppf(0.99, 20, 0.05)
 
 
 def test_a_race_of_clusters_ends_after_an_item_of_each_if_that_is_enough() -> None:
