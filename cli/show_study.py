@@ -21,7 +21,9 @@ def print_study(cells: Sequence[CellStatus]) -> None:
         print("nothing to make or to judge: see `counterprior study table`")
         return
     numbers = ("cases", "images", "not made", "answers", "failed answers")
-    table = new_table("suite", "generator", "judge, scorer", "state", *numbers, numbers=numbers)
+    scored = any(status.running for status in cells)
+    columns = (*numbers, *(("score so far",) if scored else ()))
+    table = new_table("suite", "generator", "judge, scorer", "state", *columns, numbers=columns)
     for status in cells:
         lost = {name: n for name, n in status.images.items() if name != "made"}
         failed = {name: n for name, n in status.verdicts.items() if name != "answered"}
@@ -35,6 +37,7 @@ def print_study(cells: Sequence[CellStatus]) -> None:
             _counts(lost),
             f"{status.verdicts.get('answered', 0):,}",
             _counts(failed),
+            *((_so_far(status),) if scored else ()),
         )
     output = console(width=140)
     output.print(table)
@@ -43,6 +46,13 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     remaining = len(cells) - states["done"] - states["failed"]
     counts += [f"{remaining:,} not done yet"] if remaining else []
     output.print(f"{len(cells):,} cells: {', '.join(counts)}")
+    if scored:
+        output.print(
+            "score so far: the headline of the first clusters in random order; 95 % intervals that "
+            "hold at all moments at once, so look and stop when you like",
+            style="dim",
+            highlight=False,
+        )
     short = [status for status in cells if status.lost and status.state != "failed"]
     gaps = (f"{status.cell.suite} x {status.cell.generator}: {status.gap}" for status in short)
     for gap in dict.fromkeys(gaps):
@@ -50,6 +60,14 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     causes = dict.fromkeys(status.cause for status in cells if status.cause)
     for cause in causes:
         output.print(f"failed: {cause}", style="dim", highlight=False, markup=False)
+
+
+def _so_far(status: CellStatus) -> str:
+    """Name, value and interval of the score of a cell that is filling; a dash without one."""
+    if status.running is None:
+        return "-"
+    score = status.running
+    return f"{score.name} {score.text(score.unit)}, {score.clusters:,} clusters"
 
 
 def print_done(done: StudyDone, shard: RunShard | None) -> None:

@@ -87,7 +87,7 @@ def plan(
 
 
 def status(folder: StudyFolder, json: Json = False) -> None:
-    """Show the progress of each cell of a study, and why cells failed.
+    """Show the progress of each cell of a study, its score so far, and why cells failed.
 
     Example: `counterprior study status studies/first`
     """
@@ -95,7 +95,7 @@ def status(folder: StudyFolder, json: Json = False) -> None:
     from ..eval.studies.status import study_status
     from .show_study import print_study
 
-    cells = study_status(Study.open(folder))
+    cells = study_status(Study.open(folder), scores=True)
     if json:
         print_json([cell.to_json() for cell in cells])
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -167,3 +168,14 @@ def only_cases(path: Path, limit: int | None, cases: Iterable[Case]) -> list[Cas
             code="unknown-reference",
         )
     return chosen
+
+
+def random_rank(cluster: str) -> tuple[str, str]:
+    """Place of a cluster in the random order, the same always: by a digest of its name."""
+    return hashlib.sha256(f"order {cluster}".encode()).hexdigest(), cluster
+
+
+def in_random_order(rows: Sequence[Row], cluster_of: Callable[[Row], str]) -> Sequence[Row]:
+    """The rows, those of a cluster together, clusters in random order."""
+    ranks = [(*random_rank(cluster_of(row)), number) for number, row in enumerate(rows)]
+    return ChosenRows(rows, (number for *_, number in sorted(ranks)))

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from threading import Lock as ThreadLock
@@ -39,7 +40,7 @@ from ..suites import open_suite
 from ..suites.base import Suite
 from ..workers.farm import IN_PROCESS, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
-from .data import Rows, only_cases, read_only, read_rows, row_fields, sample_rows
+from .data import Rows, in_random_order, only_cases, read_only, read_rows, row_fields, sample_rows
 from .making import (
     CaseToMake,
     ImageStore,
@@ -77,6 +78,8 @@ class RunSettings:
     """Name of the subset of cases that a new run has; all if empty."""
     cases: frozenset[str] | None = None
     """The ids of these cases; None for all."""
+    shuffled: bool = False
+    """Whether a new run has its cases cluster by cluster in random order, see `studies.running`."""
     only: Path | None = None
     """File of the prompts that a new run has, see `data.read_only`; None for all."""
 
@@ -513,7 +516,10 @@ def outcomes_of(
 def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
-    row_index = RowIndex(sample_rows(rows.rows, settings.limit, suite.together))
+    sampled = sample_rows(rows.rows, settings.limit, suite.together)
+    if settings.shuffled:
+        sampled = in_random_order(sampled, partial(_cluster_of, suite))
+    row_index = RowIndex(sampled)
     cases: Iterator[Case] = (
         replace(case, source=source)
         for row in row_index.values()
@@ -526,8 +532,13 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         chosen = only_cases(settings.only, settings.limit, cases)
         chosen_rows = {case.row for case in chosen}
         numbers = (number for number, row in enumerate(row_index) if row in chosen_rows)
-        row_index, cases = RowIndex(ChosenRows(rows.rows, numbers)), iter(chosen)
+        row_index, cases = RowIndex(ChosenRows(sampled, numbers)), iter(chosen)
     return suite, row_index, cases
+
+
+def _cluster_of(suite: Suite[Any], row: Row) -> str:
+    """The cluster of a row's cases; empty for a row without any."""
+    return next((case.clusters[0] for case in suite.cases(row, 1)), "")
 
 
 def _header(

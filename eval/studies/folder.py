@@ -140,6 +140,7 @@ class Study:
             limit=cell.limit,
             variants=cell.variants,
             where=cell.where,
+            shuffled=True,
         )
 
     def run_of(self, cell: Cell, shard: RunShard | None = None) -> Run | None:

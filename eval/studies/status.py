@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..core import Score
 from ..engine.run import Run, RunError
 from ..store.verdicts import VerdictLog
 from .events import StudyEvents
 from .folder import Study
+from .running import running_score
 from .spec import Cell
 
 State = Literal["waiting", "images", "verdicts", "failed", "done"]
@@ -36,10 +38,14 @@ class CellStatus:
     """Error that ended it; empty unless it failed."""
     lost: str = ""
     """Shards that are incomplete, in words; empty without any."""
+    running: Score | None = None
+    """Headline of the first clusters of the random order, all of them once it is done; its interval
+    holds at all moments at once. None where nothing is judged, or the order is not random."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {**vars(self), "cell": vars(self.cell)}
+        running = self.running and self.running.to_json() | {"clusters": self.running.clusters}
+        return {**vars(self), "cell": vars(self.cell), "running": running}
 
     @property
     def gap(self) -> str:
@@ -61,10 +67,11 @@ class CellStatus:
         return f"judged in part: {answer_count:,} answers about {images:,} images{self.lost}"
 
 
-def study_status(study: Study) -> list[CellStatus]:
-    """The status of every cell, by generator, suite and judge."""
+def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
+    """The status of every cell, by generator, suite and judge; `scores`: also what they score so
+    far."""
     events = StudyEvents(study.root)
-    return [_status(study, cell, events) for cell in study.cells]
+    return [_status(study, cell, events, scores) for cell in study.cells]
 
 
 def judged_runs(study: Study, partial: bool = False) -> list[Path]:
@@ -93,7 +100,7 @@ def judged_runs(study: Study, partial: bool = False) -> list[Path]:
     return runs
 
 
-def _status(study: Study, cell: Cell, events: StudyEvents) -> CellStatus:
+def _status(study: Study, cell: Cell, events: StudyEvents, scores: bool) -> CellStatus:
     run, cause = study.run_of(cell), events.cause(cell)
     if run is None:
         return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
@@ -111,9 +118,13 @@ def _status(study: Study, cell: Cell, events: StudyEvents) -> CellStatus:
         lost = run.lacking(waiting, log) or events.unfinished(cell)
     if cause and state != "done":
         state = "failed"
+    running = None
+    if log is not None and answered and scores:
+        running = running_score(run, log, present, answered)
     return CellStatus(
         cell,
         state,
+        running=running,
         cases=len(cases),
         images=dict(sorted(Counter(image.status for image in images.values()).items())),
         verdicts=dict(sorted(counts.items())),

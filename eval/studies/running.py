@@ -1,0 +1,149 @@
+"""Score of a cell while it fills, with an interval that holds at every moment.
+
+Runs of studies have their cases cluster by cluster in a random order. The clusters from the first
+on whose images are all made and judged, or failed, are a random sample of all, whatever is finished
+out of turn beyond them. On these the headline has a confidence sequence: with probability 0.95 it
+holds at all moments at once, so that one may look, and stop, whenever one likes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import ALL, Case, Outcome, Score
+from ..engine.data import random_rank
+from ..engine.evaluation import outcomes_of
+from ..engine.run import Run
+from ..results.judge_card import comparable_of, prompt_versions
+from ..results.judge_check import exclude_misjudged, find_check
+from ..stats.bootstrap import Array
+from ..stats.intervals import LEVEL, NOTHING, Interval
+from ..stats.sequential import confidence_sequence
+from ..store.verdicts import VerdictLog
+from ..suites import open_gold, open_suite
+from ..suites.base import Headline, Suite
+from ..suites.scoring import factor_of
+
+_STEPS = (201, 41, 15)
+"""Values of each mean that are tried for the ends of a statistic of 1, 2 or more means."""
+
+
+def running_score(
+    run: Run, log: VerdictLog, present: Mapping[str, str], answered: set[str]
+) -> Score | None:
+    """The headline of the clusters that are done, with its always-valid interval; None where the
+    run's cases are in no random order, or no cluster is done.
+
+    present: case -> digest of its image; answered: cases with an answer.
+    """
+    clusters = _clusters(run.cases())
+    if clusters is None:
+        return None
+    images = run.images()
+
+    def is_done(case: Case) -> bool:
+        return case.id in images and (case.id not in present or case.id in answered)
+
+    done = list(itertools.takewhile(lambda of_cluster: all(map(is_done, of_cluster)), clusters))
+    if not done:
+        return None
+    suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
+    wanted = {case.id for of_cluster in done for case in of_cluster}
+    answers = log.present({case: digest for case, digest in present.items() if case in wanted})
+    cases = [case for of_cluster in done for case in of_cluster]
+    outcomes = _believed(run, log, suite, outcomes_of(run, answers, present, cases))
+    by_id = {outcome.case.id: outcome for outcome in outcomes}
+    groups = [[by_id[case.id] for case in of_cluster if case.id in by_id] for of_cluster in done]
+    planned = [[Outcome(case, {}, "missing") for case in of_cluster] for of_cluster in clusters]
+    largest = max(len(suite.headline.items(of_cluster)) for of_cluster in planned)
+    groups = [group for group in groups if group]
+    first = suite.score(groups[0]) if groups else []
+    unit = next((score.unit for score in first if score.name == suite.headline.score), "%")
+    return score_so_far(suite.headline, groups, largest, unit)
+
+
+def score_so_far(
+    headline: Headline, groups: Sequence[Sequence[Outcome]], largest: int, unit: str
+) -> Score:
+    """The headline of whole clusters in random order.
+
+    largest: items of the largest cluster, of all that are planned. What is excluded may be
+    anything: the interval reaches from its worst case to its best.
+    """
+    tables = [_values(headline, group) for group in groups]
+    tables = [table for table in tables if len(table)]
+    if not tables:
+        return Score(name=headline.score, value=np.nan, unit=unit, n=0, group=ALL)
+    columns = np.concatenate(tables)
+    present = ~np.isnan(columns)
+    with np.errstate(invalid="ignore"):
+        means = np.where(present, columns, 0.0).sum(axis=0) / present.sum(axis=0)
+    value = float(np.ravel(headline.statistic(means))[0])
+    factor = factor_of(unit)
+    return Score(
+        name=headline.score,
+        value=factor * value,
+        unit=unit,
+        interval=_interval(headline, tables, largest).scaled(factor),
+        n=int(present.all(axis=1).sum()),
+        clusters=len(tables),
+        excluded={"missing": int((~present.all(axis=1)).sum())} if not present.all() else {},
+        group=ALL,
+    )
+
+
+def _values(headline: Headline, outcomes: Sequence[Outcome]) -> Array:
+    """Shape (items, k): values of the items of one cluster."""
+    items = headline.items(outcomes)
+    return np.array([item.values for item in items.values()], dtype=float).reshape(len(items), -1)
+
+
+def _interval(headline: Headline, tables: Sequence[Array], largest: int) -> Interval:
+    """The always-valid interval of the statistic of the k means."""
+    low, high = headline.ends
+    middle, half = (high + low) / 2, (high - low) / 2
+    number = tables[0].shape[1]
+    weights = np.array([len(table) / largest for table in tables])
+    ends = []
+    for column in range(number):
+        sides = []
+        for filled in (low, high):
+            values = [
+                float(np.where(np.isnan(t[:, column]), filled, t[:, column]).mean()) for t in tables
+            ]
+            scaled = np.clip((np.array(values) - middle) / half, -1, 1)
+            sides.append(confidence_sequence(scaled, 1 - (1 - LEVEL) / number, weights))
+        ends.append((middle + half * sides[0].low, middle + half * sides[1].high))
+    steps = _STEPS[min(number, len(_STEPS)) - 1]
+    means = np.array(list(itertools.product(*(np.linspace(*end, steps) for end in ends))))
+    with np.errstate(all="ignore"):
+        statistics = np.ravel(headline.statistic(means))
+    if np.isnan(statistics).all():
+        return NOTHING
+    return Interval(float(np.nanmin(statistics)), float(np.nanmax(statistics)))
+
+
+def _clusters(cases: Iterable[Case]) -> list[list[Case]] | None:
+    """The cases of each cluster, in their order; None unless that is the random one."""
+    groups = [
+        list(of_cluster)
+        for _, of_cluster in itertools.groupby(cases, lambda case: case.clusters[0])
+    ]
+    ranks = [random_rank(of_cluster[0].clusters[0]) for of_cluster in groups]
+    in_order = all(a < b for a, b in itertools.pairwise(ranks))
+    return groups if in_order and groups else None
+
+
+def _believed(
+    run: Run, log: VerdictLog, suite: Suite[Any], outcomes: Sequence[Outcome]
+) -> Sequence[Outcome]:
+    """The outcomes of items that did not mislead the judge on gold images, as in tables."""
+    gold = open_gold(suite.name)
+    if gold is None or log.identity["kind"] == "human":
+        return outcomes
+    check = find_check(run.root, comparable_of(log.identity, prompt_versions(suite)))
+    return outcomes if check is None else exclude_misjudged(outcomes, check, type(gold))[0]
