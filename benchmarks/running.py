@@ -17,7 +17,7 @@ import numpy as np
 from counterprior.eval.core import Case, Outcome
 from counterprior.eval.stats.clusters import cluster_interval
 from counterprior.eval.stats.intervals import wilson
-from counterprior.eval.studies.running import score_so_far
+from counterprior.eval.studies.running import always_valid_interval
 from counterprior.eval.suites.base import Headline, Item, Items
 
 Clusters = list[list[Outcome]]
@@ -51,7 +51,7 @@ def missed(groups: Clusters, most: int, truth: float) -> tuple[bool, float]:
     """Whether the truth was ever outside, and the last width."""
     ever, width = False, 1.0
     for number in [*range(1, 20), *range(20, len(groups) + 1, 5)]:
-        low, high = score_so_far(HEADLINE, groups[:number], most, "1").interval
+        low, high = always_valid_interval(HEADLINE, groups[:number], most)
         ever, width = ever or not low <= truth <= high, high - low
     return ever, width
 

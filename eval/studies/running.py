@@ -9,7 +9,9 @@ holds at all moments at once, so that one may look, and stop, whenever one likes
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from ..stats.bootstrap import Array
 from ..stats.intervals import LEVEL, NOTHING, Interval
 from ..stats.sequential import confidence_sequence
 from ..store.verdicts import VerdictLog
-from ..suites import open_gold, open_suite
+from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Headline, Suite
 from ..suites.scoring import factor_of
 
@@ -60,50 +62,43 @@ def running_score(
     groups = [[by_id[case.id] for case in of_cluster if case.id in by_id] for of_cluster in done]
     planned = [[Outcome(case, {}, "missing") for case in of_cluster] for of_cluster in clusters]
     largest = max(len(suite.headline.items(of_cluster)) for of_cluster in planned)
-    groups = [group for group in groups if group]
-    first = suite.score(groups[0]) if groups else []
-    unit = next((score.unit for score in first if score.name == suite.headline.score), "%")
-    return score_so_far(suite.headline, groups, largest, unit)
+    stripped = [replace(o, case=replace(o.case, groups={})) for o in outcomes]
+    if SUITES[suite.name].scores_by_group:
+        stripped = list(outcomes)
+    scores = [
+        score
+        for score in (suite.score(stripped) if outcomes else [])
+        if (score.name, score.group) == (suite.headline.score, ALL)
+    ]
+    if not scores:
+        return None
+    interval = always_valid_interval(suite.headline, groups, largest)
+    return replace(
+        scores[0],
+        interval=interval.scaled(factor_of(scores[0].unit)),
+        clusters=sum(map(bool, groups)),
+        wide=NOTHING,
+        bounds=NOTHING,
+        p_value=math.nan,
+        error=math.nan,
+        warning="",
+    )
 
 
-def score_so_far(
-    headline: Headline, groups: Sequence[Sequence[Outcome]], largest: int, unit: str
-) -> Score:
-    """The headline of whole clusters in random order.
+def always_valid_interval(
+    headline: Headline, groups: Sequence[Sequence[Outcome]], largest: int
+) -> Interval:
+    """Confidence sequence of the headline's statistic, in the unit of its items; NOTHING without
+    items.
 
-    largest: items of the largest cluster, of all that are planned. What is excluded may be
-    anything: the interval reaches from its worst case to its best.
+    groups: the outcomes of whole clusters, in random order. largest: items of the largest cluster
+    of all that are planned. What is excluded may be anything: the interval reaches from its worst
+    case to its best.
     """
     tables = [_values(headline, group) for group in groups]
     tables = [table for table in tables if len(table)]
     if not tables:
-        return Score(name=headline.score, value=np.nan, unit=unit, n=0, group=ALL)
-    columns = np.concatenate(tables)
-    present = ~np.isnan(columns)
-    with np.errstate(invalid="ignore"):
-        means = np.where(present, columns, 0.0).sum(axis=0) / present.sum(axis=0)
-    value = float(np.ravel(headline.statistic(means))[0])
-    factor = factor_of(unit)
-    return Score(
-        name=headline.score,
-        value=factor * value,
-        unit=unit,
-        interval=_interval(headline, tables, largest).scaled(factor),
-        n=int(present.all(axis=1).sum()),
-        clusters=len(tables),
-        excluded={"missing": int((~present.all(axis=1)).sum())} if not present.all() else {},
-        group=ALL,
-    )
-
-
-def _values(headline: Headline, outcomes: Sequence[Outcome]) -> Array:
-    """Shape (items, k): values of the items of one cluster."""
-    items = headline.items(outcomes)
-    return np.array([item.values for item in items.values()], dtype=float).reshape(len(items), -1)
-
-
-def _interval(headline: Headline, tables: Sequence[Array], largest: int) -> Interval:
-    """The always-valid interval of the statistic of the k means."""
+        return NOTHING
     low, high = headline.ends
     middle, half = (high + low) / 2, (high - low) / 2
     number = tables[0].shape[1]
@@ -125,6 +120,12 @@ def _interval(headline: Headline, tables: Sequence[Array], largest: int) -> Inte
     if np.isnan(statistics).all():
         return NOTHING
     return Interval(float(np.nanmin(statistics)), float(np.nanmax(statistics)))
+
+
+def _values(headline: Headline, outcomes: Sequence[Outcome]) -> Array:
+    """Shape (items, k): values of the items of one cluster."""
+    items = headline.items(outcomes)
+    return np.array([item.values for item in items.values()], dtype=float).reshape(len(items), -1)
 
 
 def _clusters(cases: Iterable[Case]) -> list[list[Case]] | None:

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,22 @@ from scipy.stats import binom
 
 from counterprior.eval.core import Case, Outcome, Verdict
 from counterprior.eval.engine.data import random_rank
+from counterprior.eval.stats.intervals import Interval
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.runner import run_study
-from counterprior.eval.studies.running import score_so_far
+from counterprior.eval.studies.running import always_valid_interval
 from counterprior.eval.studies.status import study_status
 from counterprior.eval.suites import open_suite
-from counterprior.eval.suites.base import Headline
+from counterprior.eval.suites.base import Headline, case_items
+from counterprior.eval.suites.correctness import RIGHT
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 LOOKS = (2, 4, 8, 15, 30, 60)
 
 
 def outcomes_of_laws(seed: int, suite: str, truth: float) -> list[list[Outcome]]:
-    """60 clusters of 1 to 8 images; those of a cluster are nearly alike, and some are invalid where
-    they would have been wrong."""
+    """60 clusters of 4 to 16 images; those of a cluster are nearly alike, and some wrong ones
+    are invalid."""
     rng = np.random.default_rng(seed)
     labels, question = {
         "t2i_correctness": (("correct", "wrong"), "arrangement"),
@@ -36,11 +39,11 @@ def outcomes_of_laws(seed: int, suite: str, truth: float) -> list[list[Outcome]]
     }[suite]
     clusters = []
     for number in range(60):
-        rate = float(rng.beta(truth, 1 - truth))
+        rate = float(rng.beta(0.2 * truth, 0.2 * (1 - truth)))
         outcomes = []
-        for image in range(int(rng.integers(1, 9))):
+        for image in range(int(rng.integers(4, 17))):
             right = rng.random() < rate
-            lost = not right and rng.random() < 0.2
+            lost = not right and rng.random() < 0.05
             label = "invalid" if lost else labels[0 if right else 1]
             case = Case(f"r{number}-{image}", "reverse", 0, 0, "", (f"c{number}",))
             outcomes.append(Outcome(case, {(question, "original"): Verdict(label)}))
@@ -48,34 +51,69 @@ def outcomes_of_laws(seed: int, suite: str, truth: float) -> list[list[Outcome]]
     return clusters
 
 
-def looks(headline: Headline, clusters: Sequence[Sequence[Outcome]]) -> list[Any]:
-    return [score_so_far(headline, clusters[:n], 8, "%") for n in LOOKS]
+def correctness() -> Headline:
+    """What is valid, so that what is not is excluded."""
+    items = case_items("arrangement", RIGHT)
+    return replace(open_suite("t2i_correctness").headline, items=items)
 
 
-@pytest.mark.parametrize(
-    ("suite", "truth", "score"),
-    [("t2i_correctness", 0.7, 70.0), ("t2i_correctness", 0.05, 5.0)],
-)
-def test_the_truth_is_inside_at_all_moments_at_once(suite: str, truth: float, score: float) -> None:
-    """Valid and right, of all that are asked: what is excluded may be anything."""
-    headline = open_suite(suite).headline
-    missed = [
-        any(not s.interval.low <= score <= s.interval.high for s in looks(headline, clusters))
-        for clusters in (outcomes_of_laws(seed, suite, truth) for seed in range(25))
-    ]
-    assert sum(missed) <= binom.ppf(0.999, 25, 0.05)
+def looks(headline: Headline, clusters: Sequence[Sequence[Outcome]]) -> list[Interval]:
+    return [always_valid_interval(headline, clusters[:n], 16) for n in LOOKS]
+
+
+@pytest.mark.parametrize("truth", [0.7, 0.05])
+def test_the_truth_is_inside_at_all_moments_at_once(truth: float) -> None:
+    """Clusters as they are; as if each item were one, it is outside far too often."""
+    headline = correctness()
+    missed = {True: 0, False: 0}
+    for seed in range(25):
+        clusters = outcomes_of_laws(seed, "t2i_correctness", truth)
+        intervals = looks(headline, clusters)
+        missed[True] += any(truth not in interval for interval in intervals)
+        single = [[outcome] for cluster in clusters for outcome in cluster]
+        intervals = [always_valid_interval(headline, single[:n], 1) for n in (40, 120, 300, 600)]
+        missed[False] += any(truth not in interval for interval in intervals)
+    assert missed[True] <= binom.ppf(0.999, 25, 0.05)
+    assert missed[False] > missed[True]
+
+
+def test_a_magnitude_of_two_means_is_inside_at_all_moments() -> None:
+    """The order bias of a generator without any: its size is 0, and its means are not."""
+    headline = open_suite("t2i_homogenization").headline
+    missed = 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        pairs = []
+        for number in range(60):
+            favorite = rng.random() < 0.9  # the entity that stands left, whatever the order
+            labels = ("first_left", "first_right") if favorite else ("first_right", "first_left")
+            pairs.append(
+                [
+                    Outcome(
+                        Case(f"r{number}", variant, 0, 0, "", (f"c{number}",)),
+                        {("order", "original"): Verdict(label)},
+                    )
+                    for variant, label in zip(("plain", "swapped"), labels, strict=True)
+                ]
+            )
+        intervals = [always_valid_interval(headline, pairs[:n], 1) for n in LOOKS]
+        missed += any(interval.low > 0 for interval in intervals)
+        assert intervals[-1].high < 0.5 < intervals[0].high <= 1
+    assert missed <= 2
 
 
 def test_the_interval_narrows_and_holds_both_ends_of_what_is_excluded() -> None:
-    headline = open_suite("t2i_correctness").headline
-    scores = looks(headline, outcomes_of_laws(0, "t2i_correctness", 0.7))
-    widths = [score.interval.high - score.interval.low for score in scores]
-    assert widths[-1] < 60 < widths[0] and scores[-1].clusters == 60
-    last = scores[-1]
-    lost = last.excluded["missing"]
-    assert last.interval.low < 100 * 0.01 * last.value * last.n / (last.n + lost)
-    assert last.interval.high > (last.value * last.n + 100 * lost) / (last.n + lost)
-    assert math.isnan(score_so_far(headline, [], 1, "%").value)
+    headline = correctness()
+    clusters = outcomes_of_laws(0, "t2i_correctness", 0.7)
+    widths = [interval.high - interval.low for interval in looks(headline, clusters)]
+    assert widths[-1] < 0.6 < widths[0]
+    values = np.array([RIGHT.of(o.verdict("arrangement")) for c in clusters for o in c])
+    assert np.isnan(values).sum() > 5
+    low, high = looks(headline, clusters)[-1]
+    assert (
+        low < np.nan_to_num(values, nan=0.0).mean() < np.nan_to_num(values, nan=1.0).mean() < high
+    )
+    assert math.isnan(always_valid_interval(headline, [], 1).low)
 
 
 def study_file(data: Path, limit: int = 12) -> dict[str, Any]:
@@ -101,7 +139,7 @@ def test_the_status_has_a_score_of_the_clusters_that_are_done(
     (cell,) = study_status(Study.open(tmp_path / "s"), scores=True)
     assert cell.state == "verdicts" and cell.running is not None
     part = cell.running
-    assert part.name == "hom" and 2 <= part.clusters < 12 and part.unit == "%"
+    assert part.name == "order_bias" and 2 <= part.clusters < 12 and part.unit == "%"
     assert 0 <= part.interval.low <= part.value <= part.interval.high <= 100
     # In random order, whatever that of the release.
     study = Study.open(tmp_path / "s")
