@@ -35,7 +35,7 @@ def simulated(generators: int, items: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def written(root: Path, table: np.ndarray, second: np.ndarray | None = None) -> list[Path]:
-    """A run of each generator; NaN is an image that can't be judged."""
+    """A run of each generator; NaN is an answer that can't be read."""
     runs = []
     for number, row in enumerate(table):
         for judge, of_judge in (
@@ -57,7 +57,7 @@ def written(root: Path, table: np.ndarray, second: np.ndarray | None = None) -> 
 
 
 def label_of(value: float) -> str:
-    return "invalid" if np.isnan(value) else "correct" if value else "wrong"
+    return "unparsed" if np.isnan(value) else "correct" if value else "wrong"
 
 
 def test_the_command_names_faulty_prompts_and_writes_a_short_form(tmp_path: Path, cli: Cli) -> None:
