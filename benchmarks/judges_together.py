@@ -29,7 +29,7 @@ from counterprior.eval.stats.latent import MISSING, latent_classes, rater_prior
 Labels = NDArray[np.intp]
 Rates = NDArray[np.float64]
 VALUES = [1.0, 0.0, np.nan]
-"""Of right, wrong and invalid images."""
+"""Values of right, wrong and invalid images."""
 SHARES = ((0.3, 0.6, 0.1), (0.08, 0.82, 0.1), (0.7, 0.25, 0.05))
 SIZES = ((200, 1, 0.0), (400, 4, 0.5))
 """Images, images of a cluster, correlation within it."""
@@ -73,7 +73,7 @@ def simulate(task: tuple[Setting, int]) -> dict[str, tuple[float, float]]:
     people = np.full(n, MISSING)
     chosen = rng.choice(n, labeled, replace=False)
     people[chosen] = drawn(rng, truth[chosen], PEOPLE)
-    best, rest = answers[0], np.setdiff1d(np.arange(n), chosen)
+    best, unlabeled = answers[0], np.setdiff1d(np.arange(n), chosen)
     estimates = {"best judge": mean(signs(best), clusters)}
     gold = [
         (drawn(rng, np.full(GOLD * each, k), JUDGES[0]), np.arange(GOLD * each) // each)
@@ -86,11 +86,11 @@ def simulate(task: tuple[Setting, int]) -> dict[str, tuple[float, float]]:
         priors.append(rater_prior(3, *PEOPLE_PRIOR))
         estimates["people"] = mean(signs(people[chosen]), clusters[chosen])
         estimates["PPI++"] = ppi(
-            signs(best[rest]),
+            signs(best[unlabeled]),
             signs(best[chosen]),
             signs(people[chosen]),
             (0, 1),
-            clusters=np.concatenate([clusters[chosen], clusters[rest]]),
+            clusters=np.concatenate([clusters[chosen], clusters[unlabeled]]),
         )
     table = np.column_stack(answers)
     latent = latent_classes(table, np.zeros(n, int), clusters, np.stack(priors), seed=seed)

@@ -4,8 +4,8 @@
 
 A checker errs the less the surer it is. `audit calibrate --risk 0.1` chooses the least confidence
 that it accepts by people's labels. A line has the share of simulations in which the true risk of
-the choice is above 0.1 (promised: at most delta, 0.1), how often a setting was found, and how often
-the threshold that has a risk of 0.1 on the same labels is broken. Seeded.
+the choice is above 0.1 (promised: at most delta, 0.1), how often a setting was chosen, and how
+often the threshold that has a risk of 0.1 on the same labels is broken. Seeded.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000)
     runs = parser.parse_args().runs
     grid = (np.arange(200_000) + 0.5) / 200_000
-    print("labels  slope  found  broken  on the same labels")
+    print("labels  slope  chosen  broken  on the same labels")
     for n in LABELED:
         for slope in SLOPES:
             true = {tau: float(errors(grid[grid >= tau], slope).mean()) for tau in FINE_TAUS}
             rng = np.random.default_rng([n, int(100 * slope)])
             promised, fitted = np.array([simulate(rng, n, slope, true) for _ in range(runs)]).T
-            found, broken = np.mean(~np.isnan(promised)), np.mean(promised > RISK)
-            print(f"{n:6}  {slope:5}  {found:5.3f}  {broken:6.3f}  {np.mean(fitted > RISK):6.3f}")
+            chosen, broken = np.mean(~np.isnan(promised)), np.mean(promised > RISK)
+            print(f"{n:6}  {slope:5}  {chosen:6.3f}  {broken:6.3f}  {np.mean(fitted > RISK):6.3f}")
 
 
 if __name__ == "__main__":

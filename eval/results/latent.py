@@ -44,7 +44,7 @@ INDEPENDENT = "holds if judges and people err independently of each other, given
 
 @dataclass(frozen=True)
 class LatentTruth:
-    """What the raters of one run say together."""
+    """The truth of one run by all of its raters together."""
 
     scores: Sequence[Score] = ()
     recognized: Mapping[str, Mapping[str, RecognizedLabels]] = field(default_factory=dict)
@@ -104,10 +104,10 @@ def _of_question(
     table = np.array(
         [[classes.index(x) if x in classes else MISSING for x in of] for of in answers.values()]
     ).T
-    known = None
+    anchors = None
     if len(answers) < LEAST_RATERS and PEOPLE not in answers:
-        known = _anchors(suite, question, list(answers), classes, checks)
-        if known is None:
+        anchors = _anchors(suite, question, list(answers), classes, checks)
+        if anchors is None:
             raise UsageError(
                 f"{len(answers)} judge{'s' if len(answers) > 1 else ''} of {question}: errors "
                 f"can't be told from the truth by fewer than {LEAST_RATERS} raters",
@@ -127,11 +127,11 @@ def _of_question(
         return LatentTruth()
     groups = np.array([group_of.get(o.case.id, 0) for o in outcomes])[answered]
     clusters = np.array([o.case.clusters[0] for o in outcomes])[answered]
-    latent = latent_classes(table[answered], groups, clusters, priors, known)
+    latent = latent_classes(table[answered], groups, clusters, priors, anchors)
     warning = INDEPENDENT
     if len(answers) <= LEAST_RATERS:
         warning += ", which so few can't show"
-    if known is not None:
+    if anchors is not None:
         warning += "; their errors are anchored by gold images"
     scores = []
     for number, measure in enumerate(measures):
@@ -184,15 +184,15 @@ def _anchors(
     gold = open_gold(suite.name)
     if gold is None or gold.question != question:
         return None
-    known = np.zeros((len(raters), len(classes), len(classes)))
+    counted = np.zeros((len(raters), len(classes), len(classes)))
     for place, rater in enumerate(raters):
         check = checks.get(rater)
         for content, counts in check.confusion.items() if check else ():
             truth = classes.index(TRUE_LABELS.get(content, INVALID))
             for label, count in counts.items():
                 if label in classes:
-                    known[place, truth, classes.index(label)] += count
-    return known if known.sum(axis=2).all() else None
+                    counted[place, truth, classes.index(label)] += count
+    return counted if counted.sum(axis=2).all() else None
 
 
 def _notes(

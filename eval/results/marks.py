@@ -73,5 +73,5 @@ def marks_of(numbers: Iterable[Marked]) -> tuple[str, ...]:
 
 
 def legends(marks: Iterable[str]) -> list[str]:
-    """What the signs of some marks mean, one text each."""
+    """Meanings of the signs of some marks, one text each."""
     return [f"{MARKS[name].sign} {MARKS[name].legend}" for name in dict.fromkeys(marks)]

@@ -36,7 +36,7 @@ def rater_prior(classes: int, right: float, items: float) -> Array:
 
 @dataclass(frozen=True)
 class LatentClasses:
-    """What answers say of the truth, and of those who answered."""
+    """Shares of true classes, and error rates of the raters."""
 
     prevalence: Array
     """Shape (g, k): share of each class in each group of items."""
@@ -84,14 +84,14 @@ def latent_classes(
     groups: ArrayLike,
     clusters: ArrayLike,
     priors: Array,
-    known: Array | None = None,
+    anchors: Array | None = None,
     seed: int = 0,
 ) -> LatentClasses:
     """Estimates true classes and the errors of raters together (Dawid and Skene 1979).
 
     answers: shape (n, r), class by each rater from 0 to k - 1, or MISSING; groups: shape (n,), from
     0, each with shares of classes of its own; clusters: shape (n,); priors: shape (r, k, k), items
-    added to each rater's confusion, see `rater_prior`; known: shape (r, k, k), answers of the
+    added to each rater's confusion, see `rater_prior`; anchors: shape (r, k, k), answers of the
     raters on further items whose class is known.
 
     Raters err independently of each other, given the class, and alike in all groups. Answers are
@@ -101,7 +101,7 @@ def latent_classes(
     few labels of people, errors of raters, and the truth of each item.
     """
     table, place = np.asarray(answers, dtype=np.intp), np.asarray(groups, dtype=np.intp)
-    added = priors if known is None else priors + known
+    added = priors if anchors is None else priors + anchors
     patterns, member, counts = np.unique(
         np.column_stack([place, table]), axis=0, return_inverse=True, return_counts=True
     )
@@ -206,8 +206,8 @@ class _Model:
         kept_shares, kept_errors = [], []
         for step in range(BURNED + STEPS):
             members = self.posterior(shares, errors)[0]
-            whole = np.floor(items + rng.random((CHAINS, len(items)))).astype(np.int64)
-            drawn = rng.multinomial(whole, members).astype(float)
+            items_drawn = np.floor(items + rng.random((CHAINS, len(items)))).astype(np.int64)
+            drawn = rng.multinomial(items_drawn, members).astype(float)
             by_group, by_rater = self._counted(drawn)
             shares = _dirichlet(by_group, rng)
             errors = _dirichlet(by_rater, rng)
@@ -225,19 +225,19 @@ def _dirichlet(counts: Array, rng: np.random.Generator) -> Array:
 def residual_agreement(
     classes: LatentClasses, answers: ArrayLike, clusters: ArrayLike, first: int, second: int
 ) -> Estimate:
-    """How much more often two raters give the same answer than their errors explain.
+    """Difference of how often two raters answer alike, and how often their errors explain.
 
     0 where they err independently, given the class. In [-1, 1]; NaN without shared items.
     """
     table = np.asarray(answers, dtype=np.intp)
-    both = (table[:, [first, second]] != MISSING).all(axis=1)
-    if not both.any():
+    shared = (table[:, [first, second]] != MISSING).all(axis=1)
+    if not shared.any():
         return Estimate(math.nan)
-    same = (table[both, first] == table[both, second]).astype(float)
+    same = (table[shared, first] == table[shared, second]).astype(float)
     alike = (classes.rates[first] * classes.rates[second]).sum(axis=1)  # by class
     # Expected from the shares of classes, not from what the two answered themselves.
-    expected = classes.members[both].mean(axis=0) @ alike
+    expected = classes.members[shared].mean(axis=0) @ alike
     (estimate,) = cluster_interval(
-        same - expected, np.asarray(clusters)[both], (-1, 1), tested=True
+        same - expected, np.asarray(clusters)[shared], (-1, 1), tested=True
     )
     return estimate

@@ -1,4 +1,4 @@
-"""What people label of a study: its runs, and the scores of its table."""
+"""Images of a study for human annotators: its runs, and the scores of its table."""
 
 from __future__ import annotations
 
