@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import counterprior.eval.stats as stats
@@ -25,15 +26,20 @@ NOT_SIMULATED = {
 """Functions with intervals that `coverage.py` does not simulate, and why."""
 
 
-@pytest.fixture(scope="module")
-def coverage() -> ModuleType:
-    if "coverage_of_intervals" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("coverage_of_intervals", BENCHMARK)
+def opened(path: Path) -> ModuleType:
+    name = f"benchmark_{path.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
         assert spec and spec.loader
         module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
+        sys.modules[name] = module
         spec.loader.exec_module(module)
-    return sys.modules["coverage_of_intervals"]
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def coverage() -> ModuleType:
+    return opened(BENCHMARK)
 
 
 def interval_functions() -> set[str]:
@@ -104,3 +110,21 @@ def test_the_command_prints_a_line_for_a_family_and_exits_by_its_cells(tmp_path:
     assert result.returncode == int("(0 fail)" not in line), result.stderr
     rows = cells.read_text().splitlines()
     assert len(rows) == 26 and not math.isnan(float(rows[1].rsplit('"', 1)[1].split(",")[1]))
+
+
+def test_letters_seldom_tell_equal_generators_apart() -> None:
+    """Two of them would differ if each pair were a cluster of its own."""
+    letters = opened(BENCHMARK.parent / "letters.py")
+    rng = np.random.default_rng(0)
+    pairs = [tuple(rng.choice(list("abcdefghijklmnop"), 2, replace=False)) for _ in range(300)]
+    differs = [letters.any_letter_differs((9, n), pairs, 1.5) for n in range(6)]
+    assert sum(differs) <= 1
+    headline = letters.open_suite("t2i_homogenization").headline
+    first, second = (
+        {
+            n: item._replace(cluster=str(n))
+            for n, item in letters.generator_items(np.random.default_rng(seed), pairs, 1.5).items()
+        }
+        for seed in (1, 2)
+    )
+    assert letters.paired(first, second, headline).p_value < 0.05
