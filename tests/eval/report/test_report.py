@@ -41,7 +41,7 @@ from counterprior.eval.results.names import slugify
 from counterprior.eval.results.risk import risk_curves
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_runs
 from counterprior.eval.stats.abstention import risk_coverage
-from counterprior.eval.stats.estimate import Estimate, value_text
+from counterprior.eval.stats.estimate import LOG_ODDS, Estimate, value_text
 from counterprior.eval.store.verdicts import VERDICTS, Answered
 from counterprior.eval.suites import SUITES, open_suite, scoring
 from counterprior.eval.suites.base import Item
@@ -359,7 +359,7 @@ def test_every_score_on_the_pages_is_the_one_that_score_gives(
         names = {run for run, root in runs.items() if Run.open(root).header.suite == suite}
         assert on_page == {key for key in scores if key[0] in names}
     headlines = {key for name, key in seen if name == "index.html"}
-    assert {key[2] for key in headlines} == {"hom", "accuracy_reverse"}
+    assert {key[2] for key in headlines} == {"order_bias", "accuracy_reverse_unconditional"}
     assert len(headlines) == 3 * 2 + 2
 
 
@@ -430,7 +430,8 @@ def check_cell(field: str, numbers: list[tuple[dict[str, str], str]], score: Any
             abs(float(text.replace(",", "")) - float(attributes["value"])) <= 0.5001 * 10**-digits
         )
         whole = field in ("n", "excluded", "effective")
-        assert digits == (0 if whole else 3 if field == "p_value" or score["unit"] == "1" else 1)
+        decimals = {"1": 3, LOG_ODDS: 2}.get(score["unit"], 1)
+        assert digits == (0 if whole else 3 if field == "p_value" else decimals)
 
 
 def test_every_number_of_the_judges_cards_is_the_one_that_score_gives(
