@@ -47,10 +47,12 @@ def print_done(done: Done) -> None:
 
 def print_results(results: Sequence[Result], groups: bool) -> None:
     """Prints a table of scores for each run and judge, and the judge's card."""
+    from ..eval.results.tables import discoveries
+
     output = console(width=120)
     for result in results:
         output.print(_scores(result, groups))
-        for line in _folded(result) if groups else ():
+        for line in (*_folded(result), *discoveries(result.scores)) if groups else ():
             output.print(line, style="dim", highlight=False)
         output.print(_judge(result.card))
         for question, agreement in result.card.agreement.items():

@@ -426,6 +426,8 @@ class Score(Estimate):
     bounds: Interval = NOTHING
     """95 % over all items: from the worst case of everything excluded to the best, each with its
     sampling error; only if something is excluded."""
+    q_value: float = math.nan
+    """The p-value of a group, adjusted over all groups of its column (false discovery rate)."""
     marks: tuple[str, ...] = ()
     """Reservations about the whole run under its judge, names of `results.marks.MARKS`."""
 
@@ -467,6 +469,7 @@ _WRITTEN = (
     "null",
     "bounds",
     "p_value",
+    "q_value",
     "warning",
     "marks",
 )

@@ -27,6 +27,7 @@ from ..engine.evaluation import outcomes_of
 from ..engine.run import CaseResult, Run, RunError, RunHeader
 from ..methods.candidates import chose
 from ..stats.agreement import krippendorff_alpha
+from ..stats.comparison import false_discovery
 from ..stats.estimate import value_text
 from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
@@ -353,7 +354,7 @@ def _score(
         folder=str(run.root),
         judge=log.name,
         card=card,
-        scores=[replace(score, marks=marks) for score in scores],
+        scores=[replace(score, marks=marks) for score in with_q_values(scores)],
         cases=cases,
         alpha=alpha,
         notes=tuple(notes),
@@ -387,6 +388,20 @@ def _latent(
             checks[log.name] = check
     suite = open_suite(run.header.suite)
     return latent_truth(suite, {log.name: judged[log.root] for log in models}, labels, checks)
+
+
+def with_q_values(scores: Sequence[Score]) -> list[Score]:
+    """Scores of groups with q-values: each over the groups of one column, e.g. all languages."""
+    columns: dict[tuple[str, str], list[int]] = {}
+    for place, score in enumerate(scores):
+        if "=" in score.group:
+            columns.setdefault((score.name, score.group.partition("=")[0]), []).append(place)
+    adjusted = list(scores)
+    for places in columns.values():
+        q_values = false_discovery([scores[place].p_value for place in places])
+        for place, q_value in zip(places, q_values, strict=True):
+            adjusted[place] = replace(scores[place], q_value=q_value)
+    return adjusted
 
 
 def _headline(suite: Suite[Any], scores: Sequence[Score]) -> str:

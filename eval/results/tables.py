@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core import ALL, Score, describe
-from ..stats.estimate import interval_text, value_text
+from ..stats.estimate import interval_text, p_text, value_text
 from ..suites import open_suite
 from .marks import MARKS, legends, marked_value
 from .scoring import Result
@@ -146,9 +146,41 @@ def score_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
             "bounds_low": score.bounds.low,
             "bounds_high": score.bounds.high,
             "p_value": score.p_value,
+            "q_value": score.q_value,
             "warning": score.warning,
             "marks": " ".join(score.marks),
         }
         for result in results
         for score in result.scores
     ]
+
+
+DISCOVERED = 0.05
+"""False discovery rate at which groups are named."""
+
+
+def discoveries(scores: Sequence[Score]) -> Iterator[str]:
+    """A line for each score and column of groups with q-values: which groups differ from chance.
+
+    And one that says how many intervals of groups miss the truth.
+    """
+    by_column: dict[tuple[str, str], list[Score]] = {}
+    for score in scores:
+        if score.q_value == score.q_value:
+            by_column.setdefault((score.name, score.group.partition("=")[0]), []).append(score)
+    for (name, column), of_groups in by_column.items():
+        found = ", ".join(
+            f"{score.group.partition('=')[2]} (q {p_text(score.q_value)})"
+            for score in of_groups
+            if score.q_value <= DISCOVERED
+        )
+        yield (
+            f"{name} by {column}: of {len(of_groups):,} groups these differ from chance, with 5 % "
+            f"false ones among them (Benjamini-Hochberg): {found or 'none'}"
+        )
+    groups = {score.group for score in scores if "=" in score.group}
+    if groups:
+        yield (
+            f"Each of the {len(groups):,} groups has an interval of its own for each score: one in "
+            f"20 misses the truth, and the most striking groups are the likeliest"
+        )

@@ -145,6 +145,24 @@ def false_discovery_adjusted(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
+def false_discovery(p_values: Sequence[float]) -> list[float]:
+    """Q-values of p-values that were looked at together (Benjamini and Hochberg 1995); NaN stays
+    NaN and counts as no test.
+
+    Of all with q below a level, on average at most that share is false, if the tests are
+    independent or depend on each other positively, as effects against one reference do.
+
+    >>> false_discovery([0.01, math.nan, 0.5, 0.04])
+    [0.03, nan, 0.5, 0.06]
+    """
+    p = np.array(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")[: int((~np.isnan(p)).sum())]
+    q = np.full(len(p), math.nan)
+    scaled = p[order] * len(order) / np.arange(1, len(order) + 1)
+    q[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1)
+    return [float(value) for value in q]
+
+
 def tied_groups(
     scores: Mapping[str, float], p_values: Mapping[tuple[str, str], float], alpha: float = ALPHA
 ) -> list[list[str]]:

@@ -124,6 +124,7 @@ class TranslatedSuite(Suite[T]):
             ends=(-1, 1),
             group=group,
             excluded={"not_valid_in_both": lost} if lost else {},
+            tested=True,
         )
 
     def _shares(self, outcomes: Iterable[Outcome]) -> dict[Place, list[float]]:

@@ -53,6 +53,7 @@ def mean_score(
     unit: str = "%",
     group: str = ALL,
     excluded: Mapping[str, int] | None = None,
+    tested: bool = False,
 ) -> Score:
     """The mean of a value of each outcome within `ends`, shape (n,); NaN is left out."""
     (score,) = statistics(
@@ -65,6 +66,7 @@ def mean_score(
         group=group,
         excluded=excluded,
         missing=np.isnan(values)[:, None],
+        tested=tested,
     )
     return score
 

@@ -431,7 +431,7 @@ def check_cell(field: str, numbers: list[tuple[dict[str, str], str]], score: Any
         )
         whole = field in ("n", "excluded", "effective")
         decimals = {"1": 3, LOG_ODDS: 2}.get(score["unit"], 1)
-        assert digits == (0 if whole else 3 if field == "p_value" else decimals)
+        assert digits == (0 if whole else 3 if field in ("p_value", "q_value") else decimals)
 
 
 def test_every_number_of_the_judges_cards_is_the_one_that_score_gives(

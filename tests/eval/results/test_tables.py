@@ -31,6 +31,7 @@ def test_pair_types_come_first_and_small_groups_are_folded(
     assert printed.index(" all ") < places[0] < places[1] < places[2]
     assert "domain=clocks" not in printed
     assert "domain: 1 group of fewer than 10 items folded (clocks); --json prints them" in printed
+    assert "Each of the 5 groups has an interval of its own" in " ".join(printed.split())
     score([root], ScoreOptions(), json=True)
     (result,) = json.loads(capsys.readouterr().out)
     assert {"domain=clocks"} < {one["group"] for one in result["scores"]}

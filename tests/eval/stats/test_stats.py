@@ -19,7 +19,14 @@ from counterprior.eval.stats.agreement import (
     observed_agreement,
 )
 from counterprior.eval.stats.bootstrap import cluster_bootstrap
-from counterprior.eval.stats.comparison import holm, mcnemar, paired_items, sign_flip, tied_groups
+from counterprior.eval.stats.comparison import (
+    false_discovery,
+    holm,
+    mcnemar,
+    paired_items,
+    sign_flip,
+    tied_groups,
+)
 from counterprior.eval.stats.correction import NOT_CORRECTED, _ratio, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import correlation
 from counterprior.eval.stats.intervals import NOTHING, folded, normal_quantile, wilson
@@ -160,6 +167,23 @@ def test_mcnemar_counts_only_the_discordant() -> None:
     assert mcnemar(0, 0) == 1
     assert mcnemar(9, 1) == pytest.approx(22 / 1024)
     assert mcnemar(1, 9) == mcnemar(9, 1)
+
+
+def test_false_discovery_is_the_textbooks_and_bounds_the_share_of_false_ones() -> None:
+    # Benjamini and Hochberg (1995), their example of 15 tests: 4 are found at 5 %.
+    published = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
+    published += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    assert sum(q <= 0.05 for q in false_discovery(published)) == 4
+    assert false_discovery([]) == [] and false_discovery([0.2, math.nan])[0] == 0.2
+    rng = np.random.default_rng(0)
+    shares, naive = [], []
+    for _ in range(400):  # 16 groups without an effect, 4 with one; all share a reference
+        z = 0.5 * rng.normal() + np.sqrt(0.75) * rng.normal(size=20)
+        z[:4] += 4
+        p = scipy_stats.norm.sf(np.abs(z)) * 2
+        for found, kept in ((np.array(false_discovery(p)) <= 0.05, shares), (p <= 0.05, naive)):
+            kept.append(found[4:].sum() / max(1, found.sum()))
+    assert np.mean(shares) < 0.05 < np.mean(naive)
 
 
 def test_holm_is_the_textbooks() -> None:

@@ -106,7 +106,7 @@ def test_what_methods_change_is_told_against_their_own_generator(
     ]
     for report in table.changes:
         bias, quality = report.changes
-        assert (bias.kind, bias.scorer, bias.n) == ("bias", "pixels", 6)
+        assert (bias.kind, bias.scorer, bias.n) == ("bias", "pixels", 3)
         assert (quality.kind, quality.scorer, quality.n) == ("quality", "eva", 6)
         assert (bias.margin, quality.margin) == (150, 0.5)
         assert bias.claim is not None and quality.claim is not None

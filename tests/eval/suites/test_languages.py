@@ -15,6 +15,8 @@ from counterprior.eval.core import ORIGINAL, ImageRequest, Outcome, Score, Verdi
 from counterprior.eval.engine.data import row_fields, sample_rows
 from counterprior.eval.generators import open_generator
 from counterprior.eval.generators.render import RenderGenerator
+from counterprior.eval.results.scoring import with_q_values
+from counterprior.eval.results.tables import discoveries
 from counterprior.eval.suites import open_suite
 
 PAIRS, TRIPLES = "t2i_homogenization_multilingual", "order_beyond_multilingual"
@@ -76,6 +78,14 @@ def test_the_bias_of_each_direction_comes_back(
     for language in ("zh", "ja", "hi", "es", "de", "fr"):
         assert abs(found["language_effect", f"language={language}"].value) < 15
     assert ("language_effect", "language=en") not in found
+    # Which languages differ from English, with a share of false ones among them.
+    scores = with_q_values(list(found.values()))
+    q_values = {s.group: s.q_value for s in scores if s.name == "language_effect"}
+    assert {group for group, q in q_values.items() if q <= 0.05} == {"language=ar", "language=he"}
+    assert all(s.q_value >= s.p_value for s in scores if s.q_value == s.q_value)
+    assert not any(s.q_value == s.q_value for s in scores if s.group == "all")
+    (line,) = (text for text in discoveries(scores) if text.startswith("language_effect"))
+    assert "of 8 groups" in line and "ar (q < 0.001), he (q < 0.001)" in line
 
 
 def test_effects_are_paired_and_need_both_sides() -> None:
@@ -124,3 +134,5 @@ def test_the_command_draws_every_language_and_asks_in_english(
     )
     assert len(cases) == 18 and sum(case["prompt"].isascii() for case in cases) < 9
     assert [verdict["label"] for verdict in verdicts] == ["first_left"] * 18
+    groups = " ".join(cli("score", tmp_path / "run", "--groups").stdout.split())
+    assert "language_effect by language: of 8 groups these differ from chance" in groups
