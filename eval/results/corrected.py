@@ -80,15 +80,31 @@ def corrected_by_gold(
     """
     if not gold.question or check.failed or len(check.by_item) < ENOUGH_ITEMS:
         return []
-    corrected = (
-        _by_gold(measure, gold, check)
+    return [
+        score
         for needed, measure in suite.measures(judged)
         if needed == {gold.question}
-    )
-    return [score for score in corrected if score]
+        for score in _by_gold(suite, measure, gold, check)
+    ]
 
 
-def _by_gold(measure: Measure, gold: GoldSuite[Any], check: JudgeCheck) -> Score | None:
+def class_values(
+    suite: Suite[Any], measure: Measure, classes: Sequence[str]
+) -> Iterator[tuple[str, list[float]]]:
+    """Scores that follow from the shares of true classes, each with the values of the classes.
+
+    NaN for a class that isn't valid: it is 0 in the unconditional score, if the suite has one.
+    """
+    values = [measure.worth.values.get(name, math.nan) for name in classes]
+    yield measure.name, values
+    unconditional = f"{measure.name}_unconditional"
+    if unconditional in suite.meanings:
+        yield unconditional, [0.0 if math.isnan(value) else value for value in values]
+
+
+def _by_gold(
+    suite: Suite[Any], measure: Measure, gold: GoldSuite[Any], check: JudgeCheck
+) -> Iterator[Score]:
     classes = [*measure.worth.values, *measure.worth.unscored]
     confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
     for entry, contents in check.by_item.items():
@@ -100,23 +116,21 @@ def _by_gold(measure: Measure, gold: GoldSuite[Any], check: JudgeCheck) -> Score
                     entries += [entry] * count
     read = [(gold.reading(outcome), outcome.case.clusters[0]) for outcome in measure.outcomes]
     answered = [(classes.index(label), cluster) for label, cluster in read if label in classes]
-    if not answered:
-        return None
-    estimate = by_error_rates(
-        [place for place, _ in answered],
-        [cluster for _, cluster in answered],
-        confusion,
-        [measure.worth.values.get(name, math.nan) for name in classes],
-    )
-    if math.isnan(estimate.value):
-        return None
-    return Score.of(
-        estimate.scaled(factor_of(measure.unit)),
-        name=f"{measure.name}_by_gold",
-        unit=measure.unit,
-        excluded=count_excluded((label for label, _ in read), classes),
-        warning=AS_ON_GOLD,
-    )
+    for name, values in class_values(suite, measure, classes):
+        estimate = by_error_rates(
+            [place for place, _ in answered],
+            [cluster for _, cluster in answered],
+            confusion,
+            values,
+        )
+        if not math.isnan(estimate.value):
+            yield Score.of(
+                estimate.scaled(factor_of(measure.unit)),
+                name=f"{name}_by_gold",
+                unit=measure.unit,
+                excluded=count_excluded((label for label, _ in read), classes),
+                warning=AS_ON_GOLD,
+            )
 
 
 def read_cards(path: Path) -> Iterator[tuple[Mapping[str, str], Mapping[str, HumanAgreement]]]:

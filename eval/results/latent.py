@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -27,6 +26,7 @@ from ..suites import open_gold
 from ..suites.base import Suite
 from ..suites.gold import TRUE_LABELS
 from ..suites.scoring import factor_of
+from .corrected import class_values
 from .judge_card import Labels, RecognizedLabels
 from .judge_check import JudgeCheck
 
@@ -138,26 +138,23 @@ def _of_question(
         n = int((groups == number).sum())
         if not n:
             continue
-        estimate = latent.mean(
-            number,
-            [worth.values.get(name, math.nan) for name in classes],
-            n,
-            len(np.unique(clusters[groups == number])),
-        )
         left_out = [
             o.label(question)
             for o, counts in zip(outcomes, answered, strict=True)
             if group_of.get(o.case.id) == number and not counts
         ]
-        scores.append(
-            Score.of(
-                estimate.scaled(factor_of(measure.unit)),
-                name=f"{measure.name}_latent",
-                unit=measure.unit,
-                excluded=count_excluded(left_out, ()),
-                warning=warning,
+        number_of_clusters = len(np.unique(clusters[groups == number]))
+        for name, values in class_values(suite, measure, classes):
+            estimate = latent.mean(number, values, n, number_of_clusters)
+            scores.append(
+                Score.of(
+                    estimate.scaled(factor_of(measure.unit)),
+                    name=f"{name}_latent",
+                    unit=measure.unit,
+                    excluded=count_excluded(left_out, ()),
+                    warning=warning,
+                )
             )
-        )
     recognized = {
         rater: {
             question: {

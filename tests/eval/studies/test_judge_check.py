@@ -180,6 +180,8 @@ def test_scores_are_also_printed_corrected_by_the_errors_on_gold_images(
     corrected = judged.whole["accuracy_reverse_by_gold"]
     expected = (share - lenience) / (sensitivity - lenience)
     assert corrected.value == pytest.approx(100 * expected) and corrected.n == len(labels)
+    unconditional = judged.whole["accuracy_reverse_unconditional_by_gold"]
+    assert unconditional.value == pytest.approx(corrected.value)  # it calls none invalid
     assert corrected.interval.low < 50 < corrected.interval.high
     assert "as often as on gold images" in corrected.warning
     printed = cli("score", out).stdout
