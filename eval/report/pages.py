@@ -31,6 +31,7 @@ from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
 from ..results.tables import FEW, few, population_text, read_order
 from ..stats.intervals import NOTHING, wilson
+from ..suites import open_suite
 from . import numbers
 from .gallery import FILTERS
 from .overview import overview, rank_all
@@ -119,6 +120,7 @@ def _environment() -> Environment:
         read_order=read_order,
         few_groups=_few,
         brief=brief,
+        population=lambda suite: open_suite(suite).population,
     )
     scripts = {name: _asset(f"{name}.js") for name in ("page", "gallery")}
     environment.globals.update(
