@@ -7,6 +7,7 @@ from typing import Annotated
 
 from typer import Argument
 
+from ..errors import UsageError
 from .console import print_json
 from .options import Input, Json, JudgeNames, Output, Partial, Sampling
 from .progress import progress_bar
@@ -14,9 +15,14 @@ from .progress import progress_bar
 
 def items(
     sources: Annotated[
-        list[Path], Argument(help="Judged runs of 5 or more generators, or folders of studies.")
+        list[Path], Argument(help="Judged runs, or folders of studies; 5 generators for a model.")
     ],
-    out: Annotated[Path, Output(help="Folder of the table, the model and the short form.")],
+    out: Annotated[
+        Path | None, Output(help="Folder of the table, the model and the short form.")
+    ] = None,
+    by: Annotated[
+        Path | None, Input(help="Such a folder: estimate the runs' scores over all of its prompts.")
+    ] = None,
     suite: Annotated[str, Input(help="Config, where the runs are of several.")] = "",
     judge: JudgeNames = None,
     short_form: Annotated[
@@ -29,10 +35,26 @@ def items(
 
     Example: `counterprior items studies/first --out items --short-form 100`
     """
-    from ..eval.studies.items import ItemSettings, analyze_items
-    from .show_items import print_items
+    from ..eval.studies.items import ItemSettings, analyze_items, linked_scores
+    from .show_items import print_items, print_linked
 
+    if (out is None) == (by is None):
+        raise UsageError(
+            "items needs --out DIR to fit a model, or --by DIR to use one", code="missing-option"
+        )
+    if by is not None and short_form is not None:
+        raise UsageError(
+            "--short-form is for --out: a model by --by has its own", code="conflicting-options"
+        )
     settings = ItemSettings(suite, tuple(judge or ()), short_form=short_form, partial=partial)
+    if by is not None:
+        scores = linked_scores(sources, by, settings)
+        if json:
+            print_json([score.to_json() for score in scores])
+        else:
+            print_linked(scores)
+    if out is None:
+        return
     with progress_bar() as progress:
         report = analyze_items(sources, out, settings, progress)
     if json:

@@ -10,7 +10,9 @@ import numpy as np
 from .console import console, new_table, print_note
 
 if TYPE_CHECKING:
-    from ..eval.studies.items import ItemReport, ItemResult
+    from collections.abc import Sequence
+
+    from ..eval.studies.items import ItemReport, ItemResult, LinkedScore
 
 _SHOWN = 20
 
@@ -58,6 +60,16 @@ def print_items(report: ItemReport, out: Path) -> None:
             f"by `--only {out / SHORT_FORM}`"
         )
     print_note(f"all prompts: {out / TABLE}")
+
+
+def print_linked(scores: Sequence[LinkedScore]) -> None:
+    """Prints what each run would score over all prompts."""
+    numbers = ("prompts", "of", "right in all, %")
+    table = new_table("run", "judge", *numbers, numbers=numbers)
+    for score in scores:
+        value = score.scaled(100).text("%")
+        table.add_row(score.run, score.judge, f"{score.n:,}", f"{score.prompts:,}", value)
+    console(width=140).print(table)
 
 
 def _flags(report: ItemReport) -> list[str]:

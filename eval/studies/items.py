@@ -13,7 +13,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from ..engine.run import RunError
 from ..results.contents import RunContents, read_contents
 from ..results.scoring import JudgedRun, ScoreSettings
 from ..stats.comparison import ALPHA, false_discovery_adjusted
+from ..stats.estimate import Estimate
+from ..stats.intervals import LEVEL, NOTHING, Interval, normal_quantile
 from ..stats.items import (
     ItemModel,
     choose_items,
@@ -181,6 +183,19 @@ def analyze_items(
 
 
 def _read(sources: Sequence[Path], settings: ItemSettings) -> _Answers:
+    runs = _runs(sources, settings)
+    if len(runs) < LEAST_GENERATORS:
+        raise UsageError(
+            f"{len(runs)} generators on {runs[0].suite.name}: {LEAST_GENERATORS} are needed at "
+            f"least",
+            "add runs of other generators; 10 to 30 give usable discriminations",
+            code="too-few-items",
+        )
+    return _answers(runs, settings)
+
+
+def _runs(sources: Sequence[Path], settings: ItemSettings) -> list[RunContents]:
+    """The runs of one suite with right and wrong images."""
     roots: list[Path] = []
     for source in sources:
         is_study = (source / FILE).exists()
@@ -207,14 +222,7 @@ def _read(sources: Sequence[Path], settings: ItemSettings) -> _Answers:
             "choose one of them",
             code="unknown-name" if settings.suite else "missing-option",
         )
-    runs = by_suite[name]
-    if len(runs) < LEAST_GENERATORS:
-        raise UsageError(
-            f"{len(runs)} generators on {name}: {LEAST_GENERATORS} are needed at least",
-            "add runs of other generators; 10 to 30 give usable discriminations",
-            code="too-few-items",
-        )
-    return _answers(runs, settings)
+    return by_suite[name]
 
 
 def _answers(runs: Sequence[RunContents], settings: ItemSettings) -> _Answers:
@@ -436,6 +444,63 @@ def read_items(path: Path) -> ItemReport:
     if not isinstance(plain, dict) or plain.get("format") != 1:
         raise DataError(f"{path} is not an item model", code="bad-format")
     return parse_as(ItemReport, plain, str(path))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedScore(Estimate):
+    """Share right over all prompts of a model, in [0, 1], of a run of some of them."""
+
+    run: str
+    judge: str
+    prompts: int
+    """Prompts of the model; `n` are those that have an answer."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN as None."""
+        facts = {"run": self.run, "judge": self.judge, "n": self.n, "prompts": self.prompts}
+        return {**facts, **super().to_json(), "error": self.error}
+
+
+def linked_scores(
+    sources: Sequence[Path], model: Path, settings: ItemSettings | None = None
+) -> list[LinkedScore]:
+    """What runs of a short form would score over all prompts, by a model that `items` wrote.
+
+    The standard error is that of the model, or the error of its short form where that is larger.
+    Raises RunError for a run of another release or judge, UsageError for one of another suite.
+    """
+    report = read_items(model)
+    fitted = model_of(report)
+    settings = replace(settings or ItemSettings(), suite=report.suite)
+    measured = report.short_form.error if report.short_form else 0.0
+    items = [item.item for item in report.items]
+    scores = []
+    for run in _runs(sources, settings):
+        if run.run.header.rows_sha256 != report.rows_sha256:
+            raise RunError(f"{run.name} and {model} are of different rows", code="different-rows")
+        judged = next((j for j in run.judged if j.result.judge == report.judge), None)
+        if judged is None:
+            raise RunError(
+                f"{run.name} was not judged by {report.judge}, as {model}", code="different-judges"
+            )
+        row = np.array(_row(run.suite, judged, items))
+        value, error = linked_score(row, fitted)
+        n = int((~np.isnan(row)).sum())
+        error = max(error, measured) if n < len(items) else error
+        half = normal_quantile(LEVEL) * error
+        interval = Interval(max(0.0, value - half), min(1.0, value + half))
+        scores.append(
+            LinkedScore(
+                value=value,
+                interval=interval if n else NOTHING,
+                n=n,
+                error=error,
+                run=run.name,
+                judge=report.judge,
+                prompts=len(items),
+            )
+        )
+    return scores
 
 
 def model_of(report: ItemReport) -> ItemModel:

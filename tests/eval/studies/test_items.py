@@ -194,3 +194,35 @@ def test_a_race_draws_by_the_model_and_names_one_that_does_not_fit(
     (tmp_path / "best.jsonl").write_text('{"sample_id": "x", "right": 0}\n')
     foreign = cli(*race, "--items", out, "--out", tmp_path / "foreign")
     assert_refused(foreign, "wrong-suite", "t2i_correctness", "120 prompts")
+
+
+def test_a_run_of_some_prompts_is_scored_over_all_by_a_model(tmp_path: Path, cli: Cli) -> None:
+    table, _ = simulated(21, 120)
+    out = tmp_path / "items"
+    runs = written(tmp_path / "runs", table)
+    left_out = runs.pop(15)
+    settings = ItemSettings(short_form=40)
+    chosen = analyze_items(runs, out, settings).short_form
+    assert chosen is not None
+    part = np.full(120, np.nan)
+    numbers = [int(item[3:6]) for item in chosen.items]
+    part[numbers] = table[15, numbers]
+    (run,) = written(tmp_path / "short", part[None, :])
+    done = cli("items", run, "--by", out, "--json")
+    assert done.returncode == 0, done.stderr
+    (score,) = json.loads(done.stdout)
+    assert (score["n"], score["prompts"]) == (40, 120) and score["error"] >= chosen.error
+    assert abs(score["value"] - table[15].mean()) < 0.1
+    low, high = score["interval"]
+    assert low < table[15].mean() < high and high - low < 0.4
+    whole = json.loads(cli("items", left_out, "--by", out, "--json").stdout)
+    assert whole[0]["value"] == pytest.approx(table[15].mean())
+    assert whole[0]["error"] == pytest.approx(0, abs=1e-9)
+    assert "40 │ 120" in cli("items", run, "--by", out).stdout
+    assert_refused(cli("items", run), "missing-option", "--out", "--by")
+    both = cli("items", run, "--by", out, "--short-form", 3)
+    assert_refused(both, "conflicting-options", "--short-form")
+    report = json.loads((out / "items.json").read_text())
+    for field, code in (("rows_sha256", "different-rows"), ("judge", "different-judges")):
+        (out / "items.json").write_text(json.dumps(report | {field: "9"}))
+        assert_refused(cli("items", run, "--by", out), code, "g00", exit_code=1)
