@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ...errors import DataError
 from ...parsing import MALFORMED
-from ..core import INVALID, ORIGINAL, Outcome, Score, Verdict, count_excluded
+from ..core import INVALID, ORIGINAL, Cluster, Outcome, Score, Verdict, count_excluded
 from ..stats.clusters import effective_items
 from ..stats.correction import by_error_rates, ppi, rogan_gladen
 from ..suites.base import Measure, Suite
@@ -46,11 +47,20 @@ def corrected_by_labels(
         people.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
     labeled_questions = {question for _, question in labels}
     corrected = (
-        _by_labels(needed, measure, people)
+        _by_labels(needed, of_measure, people)
         for needed, measure in suite.measures(judged)
         if needed <= labeled_questions
+        for of_measure in _with_unconditional(suite, measure)
     )
     return [score for score in corrected if score]
+
+
+def _with_unconditional(suite: Suite[Any], measure: Measure) -> Iterator[Measure]:
+    """A measure over valid images, and the same over all judged ones, if the suite has that."""
+    yield measure
+    name = f"{measure.name}_unconditional"
+    if name in suite.meanings:
+        yield replace(measure, name=name, value=suite.correctness)
 
 
 def corrected_by_card(
@@ -171,18 +181,18 @@ def _by_labels(
     questions = {(question, ORIGINAL) for question in needed}
     unlabeled: list[float] = []
     pairs: list[tuple[float, float]] = []
-    unlabeled_clusters: list[str] = []
-    clusters: list[str] = []
+    unlabeled_clusters: list[Cluster] = []
+    clusters: list[Cluster] = []
     for outcome in measure.outcomes:
         if outcome.image != "made":
             continue
         judge_value, human = measure.value(outcome), people.get(outcome.case.id, {})
         if questions <= human.keys():
             pairs.append((judge_value, measure.value(Outcome(outcome.case, human))))
-            clusters.append(outcome.case.clusters[0])
+            clusters.append(outcome.case.cluster)
         else:
             unlabeled.append(judge_value)
-            unlabeled_clusters.append(outcome.case.clusters[0])
+            unlabeled_clusters.append(outcome.case.cluster)
     if len(pairs) < 2:
         return None
     judged, labels = np.array(pairs).T
@@ -216,7 +226,7 @@ def _by_card(measure: Measure, card: HumanAgreement) -> Score | None:
         return None
     # As many independent images as are as uncertain as these, which come in clusters.
     share_high = judge_values.count(high) / len(judge_values)
-    n = effective_items(np.array(judge_values) == high, [o.case.clusters[0] for o in valid])
+    n = effective_items(np.array(judge_values) == high, [o.case.cluster for o in valid])
     share = rogan_gladen(share_high * n, n, *positives, *negatives)
     return Score.of(
         share.scaled(100 * (high - low)).shifted(100 * low),

@@ -177,7 +177,7 @@ def _plain(means: _Means, columns: Array, ends: tuple[float, float]) -> list[Est
 def effective_items(values: ArrayLike, clusters: ArrayLike) -> float:
     """Independent two-valued items that would make the mean of clustered ones as uncertain.
 
-    values: shape (n,), each 0 or 1; clusters: shape (n,). At most n.
+    values: shape (n,), each 0 or 1; clusters: shape (n,), or (n, 2) of both members. At most n.
     """
     columns, labels = clustered(values, clusters)
     means = _means(columns, labels, (0.0, 1.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .bootstrap import Array
+from .bootstrap import Array, clustered
 from .clusters import effective_items, student_wilson
 from .estimate import Estimate
 from .intervals import LEVEL, Interval, normal_quantile, student_quantile, wilson
@@ -160,7 +160,7 @@ def ppi(
     judged: shape (N,), judge on the unlabeled items; labeled_judged and labels: shape (n,), judge
     and truth on items of the same run, drawn at random; NaN where the judge or the truth finds an
     item invalid. ends: the least and the largest value that a label can have; clusters: shape
-    (n + N,), cluster of each item, the labeled ones first.
+    (n + N,), cluster of each item, the labeled ones first, or (n + N, 2) of both its members.
 
     A ratio: the sum of valid values over the number of valid items, each of the two corrected by
     prediction-powered inference (PPI++, Angelopoulos et al. 2023). So a judge that abstains where
@@ -186,10 +186,11 @@ def ppi(
         return NOT_CORRECTED
     groups, together, count, labeled_clusters = float(len(y)), 0.0, 0, len(y)
     if clusters is not None:
-        cluster_ids, member = np.unique(np.asarray(clusters), return_inverse=True)
-        count = len(cluster_ids)
-        sizes = np.bincount(member[: len(y)])
-        groups, labeled_clusters = len(y) ** 2 / float((sizes**2).sum()), int((sizes > 0).sum())
+        member = clustered(np.concatenate([y, f]), clusters)[1]
+        count = int(member.max()) + 1
+        sizes = np.bincount(member[: len(y)].ravel())
+        groups = (len(y) * member.shape[1]) ** 2 / float((sizes**2).sum())
+        labeled_clusters = int((sizes > 0).sum())
         together = _clustered(ratio.rectifier, ratio.judged, member) + ratio.unseen
     if ratio.variance < together < math.inf:
         reached = student_wilson(_share(ratio.center), together, groups)
@@ -289,10 +290,24 @@ def _weight(e_f: Array, e_g: Array, e_y: Array, ends: tuple[float, float]) -> fl
 
 
 def _clustered(residuals: Array, judged: Array, member: NDArray[np.intp]) -> float:
-    """Variance of mean(residuals) + mean(judged) where items of a cluster go together."""
+    """Variance of mean(residuals) + mean(judged) where items of a cluster go together.
+
+    member: shape (n, 1); or (n, 2) of pairs, whose variance is as in `cluster_interval`.
+    """
     deviations = [
         (values - values.mean()) / len(values) for values in (residuals, judged) if len(values)
     ]
-    sums = np.bincount(member, weights=np.concatenate(deviations))
+    deviation = np.concatenate(deviations)
+    of_members = _sum_of_squares(np.repeat(deviation, member.shape[1]), member.ravel())
+    if member.shape[1] == 1:
+        return of_members
+    pair = np.unique(np.sort(member, axis=1), axis=0, return_inverse=True)[1].ravel()
+    of_pairs = _sum_of_squares(deviation, pair)
+    return max(of_pairs, of_members - of_pairs)
+
+
+def _sum_of_squares(deviations: Array, member: NDArray[np.intp]) -> float:
+    """Sum of squared cluster sums, corrected for few clusters; infinite for a single one."""
+    sums = np.bincount(member, weights=deviations)
     count = len(sums)
     return float((sums**2).sum()) * count / (count - 1) if count > 1 else math.inf

@@ -61,7 +61,8 @@ def test_score_writes_the_fields_of_scores_json_in_their_order() -> None:
     written = without_nan({"scores": [score]})["scores"][0]
     assert written == score.to_json()
     assert list(written) == (
-        "name value interval n unit excluded group wide null bounds p_value warning".split()
+        "name value interval n unit excluded group wide these_items effective null bounds p_value "
+        "q_value warning marks".split()
     )
     assert written["bounds"] == [None, None] and written["excluded"] == {"invalid": 2}
     again = Score.from_json(written)

@@ -413,3 +413,18 @@ def test_a_weighted_sequence_is_of_all_items_and_holds_at_all_times() -> None:
     assert alike == confidence_sequence(values)
     with pytest.raises(ValueError, match=r"weight 2.0 is outside \[0, 1\]"):
         confidence_sequence([0.5], weights=[2.0])
+
+
+def test_correction_holds_for_other_members_of_pairs() -> None:
+    """Entities, each of many pairs, differ in what is true of them, which pairs alone don't show."""
+    rng = np.random.default_rng(0)
+    by_pair = by_member = 0
+    for _ in range(120):
+        effects = rng.normal(0, 1, 25)
+        pairs = np.array([rng.choice(25, 2, replace=False) for _ in range(240)])
+        truth = rng.random(240) < 1 / (1 + np.exp(-effects[pairs].sum(axis=1)))
+        judged = np.where(rng.random(240) < 0.1, ~truth, truth).astype(float)
+        parts = judged[80:], judged[:80], truth[:80].astype(float), (0.0, 1.0)
+        by_pair += 0.5 in ppi(*parts, clusters=np.arange(240)).interval
+        by_member += 0.5 in ppi(*parts, clusters=pairs).interval
+    assert by_pair < 102 and by_member >= 110
