@@ -416,7 +416,7 @@ def test_a_weighted_sequence_is_of_all_items_and_holds_at_all_times() -> None:
 
 
 def test_correction_holds_for_other_members_of_pairs() -> None:
-    """Entities, each of many pairs, differ in what is true of them, which pairs alone don't show."""
+    """Entities, each of many pairs, differ in what is true of them: pairs alone do not show it."""
     rng = np.random.default_rng(0)
     by_pair = by_member = 0
     for _ in range(120):
