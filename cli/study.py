@@ -164,6 +164,7 @@ def report(
                 dataset=site.dataset,
                 progress=progress,
                 bases=study.base_runs(),
+                margins=study.file.margins,
                 full_size=site.full_size,
             )
         )

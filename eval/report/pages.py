@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ...schema import CANARY
 from ..core import ALL, Score, describe
 from ..questions import read_prompt
-from ..results.changes import reported_quality
+from ..results.changes import NO_MARGIN, reported_quality
 from ..results.clips import score_meanings
 from ..results.contents import RunContents
 from ..results.judge_card import JudgeCard
@@ -129,6 +129,7 @@ def _environment() -> Environment:
         script_hashes=[_hash(script) for script in scripts.values()],
         canary=CANARY,
         isnan=math.isnan,
+        no_margin=NO_MARGIN,
     )
     return environment
 

@@ -36,19 +36,20 @@ def write_report(
     progress: Progress = silent,
     bases: Mapping[Path, Path] | None = None,
     full_size: bool | None = None,
+    margins: Mapping[str, float] | None = None,
 ) -> Path:
     """Scores judged runs and writes the site to a folder; returns its first page.
 
     exports: names of `exports.FORMS` to write as well; dataset: NAMESPACE/NAME@vX.Y.Z of the
-    benchmark on the Hub, for the form `hub`; bases: as in `read_contents`; full_size: whether to
-    include images at full size, None for at most `FEW_IMAGES`. An existing report is written over,
-    its thumbnails are reused. The same runs give the same bytes. Raises RunError for a folder with
-    anything else, and for runs that can't be compared.
+    benchmark on the Hub, for the form `hub`; bases, margins: as in `read_contents`; full_size:
+    whether to include images at full size, None for at most `FEW_IMAGES`. An existing report is
+    written over, its thumbnails are reused. The same runs give the same bytes. Raises RunError for
+    a folder with anything else, and for runs that can't be compared.
     """
     score = score or ScoreSettings()
     hub = check_forms(exports, dataset)
     _claim(out)
-    contents = read_contents(runs, score, bases)
+    contents = read_contents(runs, score, bases, margins)
     boards = leaderboards(contents, score.across_judges)
     if full_size is None:
         full_size = sum(len(run.run.cases()) for run in contents) <= FEW_IMAGES

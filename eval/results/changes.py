@@ -331,7 +331,7 @@ def reported_quality(runs: Sequence[RunContents]) -> list[QualityReport]:
             for run in members
         }
         quality = {run.name: run.quality for run in members}
-        reports.append(quality_report_of(judged, quality, runs[0].suite.name))
+        reports.append(quality_report_of(judged, quality, runs[0].suite.name, runs[0].margins))
     return reports
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class RunContents:
     """One for each scorer, by the scorer's name."""
     base: str = ""
     """Name of the run that its quality is compared with; of the suite's first if empty."""
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """Largest losses that don't matter, see `with_claims`."""
 
     @property
     def present(self) -> dict[str, str]:
@@ -42,13 +44,16 @@ class RunContents:
 
 
 def read_contents(
-    roots: Sequence[Path], settings: ScoreSettings, bases: Mapping[Path, Path] | None = None
+    roots: Sequence[Path],
+    settings: ScoreSettings,
+    bases: Mapping[Path, Path] | None = None,
+    margins: Mapping[str, float] | None = None,
 ) -> list[RunContents]:
     """Scores the runs and gathers what a report shows of them; writes nothing.
 
-    bases: run -> the run that its quality is compared with, itself for a base. Raises RunError
-    where a run is listed twice, nobody has judged it, or the runs of a suite were not judged alike,
-    unless `across_judges`.
+    bases: run -> the run that its quality is compared with, itself for a base; margins: of changes
+    in quality and bias. Raises RunError where a run is listed twice, nobody has judged it, or the
+    runs of a suite were not judged alike, unless `across_judges`.
     """
     resolved = [root.resolve() for root in roots]
     twice = [str(root) for root, count in Counter(resolved).items() if count > 1]
@@ -73,6 +78,7 @@ def read_contents(
                 labels=labels,
                 quality=read_quality(run),
                 base=name_by_root.get(bases[root], "-") if bases else "",
+                margins=margins or {},
             )
         )
     return contents

@@ -51,6 +51,10 @@ def test_quality_is_drawn_over_bias_and_its_changes_stand_in_a_table(tmp_path: P
     first = {p.name: p.read_bytes() for p in (tmp_path / "site").glob("*.html")}
     write_report(roots, tmp_path / "again")
     assert first == {p.name: p.read_bytes() for p in (tmp_path / "again").glob("*.html")}
+    assert "A large p does not show that nothing was lost" in page
+    write_report(roots, tmp_path / "claims", margins={"gray": 0.8})
+    page = (tmp_path / "claims" / "t2i_correctness.html").read_text()
+    assert "equivalent within ±0.800 (p" in page and "A large p" not in page
 
 
 def test_a_report_of_runs_that_nobody_scored_has_no_such_part(tmp_path: Path) -> None:
