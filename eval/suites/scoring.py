@@ -232,7 +232,9 @@ def statistics(
     from 0.
     """
     estimates = cluster_interval(columns, clusters, ends, statistic, tested=tested)
-    alone = cluster_interval(columns, np.arange(len(columns)), ends, statistic)
+    # Sorted, so that not even a last digit depends on the order of the outcomes.
+    images = columns[np.lexsort(columns.T)]
+    alone = cluster_interval(images, np.arange(len(images)), ends, statistic)
     reach = _bounds(columns, clusters, ends, statistic, missing, len(estimates))
     factor = factor_of(unit)
     return [

@@ -115,14 +115,14 @@ def green() -> Callable[[Question], str]:
 
 
 def test_eval_prints_scores_given_knowledge_beside_those_of_all_rows(
-    text_release: Path, tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
     (tmp_path / "informed.py").write_text(Path(__file__).read_text())
-    monkeypatch.syspath_prepend(str(tmp_path))
     made = cli(
         *("eval", "--suite", "t2i_correctness", "--data", text_release, "--limit", 60),
         *("--generator", "python:informed:PartlyInformed", "--judge", "python:informed:green"),
         *("--seeds", 3, "--unchecked", "--out", tmp_path / "run"),
+        cwd=tmp_path,
     )
     assert made.returncode == 0, made.stderr
     assert all(name in made.stdout for name in NAMES)
