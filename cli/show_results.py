@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -260,12 +261,23 @@ def _judge(card: JudgeCard) -> str:
 
 
 def _confusion(question: str, agreement: HumanAgreement) -> Table:
-    """Returns people's labels against the judge's, with Cohen's kappa."""
+    """Returns people's labels against the judge's, with Cohen's kappa, and beside it what kappa
+    depends on: how common each label is, and how often the judge recognizes it."""
+    from ..eval.stats.intervals import wilson
+
     kappa = f"kappa {agreement.kappa.text('1')}"
     title = f"{question}: people (rows) and judge, n = {agreement.n:,}, {kappa}"
-    table = new_table("", *agreement.labels, numbers=agreement.labels, title=title)
-    for label, row in zip(agreement.labels, agreement.matrix, strict=True):
-        table.add_row(label, *(f"{count:,}" for count in row))
+    columns = (*agreement.labels, "share", "recognized")
+    table = new_table("", *columns, numbers=columns, title=title)
+    for place, (label, row) in enumerate(zip(agreement.labels, agreement.matrix, strict=True)):
+        n, right = sum(row), row[place]
+        recognized = "-"
+        if n:
+            low, high = wilson(right, n)
+            recognized = f"{_share(right / n)} ({_share(low)} to {_share(high)})"
+        counts = (f"{count:,}" for count in row)
+        share = _share(n / agreement.n if agreement.n else math.nan)
+        table.add_row(label, *counts, share, recognized)
     return table
 
 
