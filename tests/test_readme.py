@@ -59,6 +59,7 @@ NEED_MORE = {
     "flips",
     "captioning",
     "control",
+    "items",
     "judge-check",
     "doctor",
     "best-of",
