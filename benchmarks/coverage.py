@@ -667,9 +667,31 @@ def few(clusters: int, *setting: Any) -> bool:
     return clusters < FEW
 
 
-def rare(clusters: int, items: int, shape: str, sd: float, rate: float, *setting: Any) -> bool:
+def exceptions(clusters: int, rate: float) -> bool:
     """Few clusters, or fewer than ten expected exceptions."""
     return clusters < FEW or clusters * min(rate, 1 - rate) < 10
+
+
+def rare(clusters: int, items: int, shape: str, sd: float, rate: float, *setting: Any) -> bool:
+    return exceptions(clusters, rate)
+
+
+def function(clusters: int, items: int, shape: str, sd: float, rate: float, *setting: Any) -> bool:
+    """Fewer than 40 clusters behind a function of shares, or fewer than ten exceptions."""
+    return clusters < 2 * FEW or exceptions(clusters, rate)
+
+
+def few_of_function(clusters: int, *setting: Any) -> bool:
+    return clusters < 2 * FEW
+
+
+def few_labels(labeled: int, rate: float, *setting: Any) -> bool:
+    """Fewer than 50 labels, or than ten of the rarer value."""
+    return labeled < 50 or labeled * min(rate, 1 - rate) < 10
+
+
+def always(*setting: Any) -> bool:
+    return True
 
 
 def levels(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -688,7 +710,7 @@ def families() -> list[Family]:
             grid(SOME, (1, 10), (0.1, 0.5, 0.7)),
             "clusters items rate",
             mean,
-            few,
+            lambda clusters, items, rate: exceptions(clusters, rate),
         ),
         Family(
             "share of valid, abstention where wrong",
@@ -696,7 +718,7 @@ def families() -> list[Family]:
             grid(SOME, ((1, 0.0), (8, 1.0)), (0.1, 0.5, 0.9), (0.3, 0.8)),
             "clusters items sd rate abstains",
             mean,
-            few,
+            lambda clusters, items, sd, rate, abstains: exceptions(clusters, rate),
         ),
         Family(
             "share of which a part is missing, at its worst, in the middle and at its best",
@@ -704,9 +726,7 @@ def families() -> list[Family]:
             grid(SOME, ((1, 0.0), (8, 1.0)), (0.1, 0.5, 0.9), (0.001, 0.02, 0.3), (0.0, 0.5, 1.0)),
             "clusters items sd rate missing right",
             "bounded_interval",
-            lambda clusters, items, sd, rate, missing, right: (
-                clusters < 2 * FEW or right == 0.5 or missing == 0.02
-            ),
+            always,
         ),
         Family(
             "signed mean over probes",
@@ -723,7 +743,7 @@ def families() -> list[Family]:
             grid(SOME, FEWER, ((0.5, 0.0), (0.5, 0.2), (0.9, 0.0), (0.9, 0.2), (0.02, 0.06))),
             f"{layout} shift",
             mean,
-            few,
+            function,
         ),
         Family(
             "order and entity effect",
@@ -731,7 +751,7 @@ def families() -> list[Family]:
             grid(SOME, FEWER, (0.5, 0.9, 0.98), (0, 1)),
             f"{layout} number",
             mean,
-            few,
+            function,
         ),
         Family(
             "paired difference, two columns",
@@ -739,7 +759,7 @@ def families() -> list[Family]:
             grid(SOME, FEWER, (0.1, 0.5, 0.9), (0.0, 0.1)),
             f"{layout} shift",
             mean,
-            few,
+            function,
         ),
         Family(
             "paired difference, one column",
@@ -747,7 +767,7 @@ def families() -> list[Family]:
             grid(SOME, FEWER, (0.1, 0.5, 0.9), (0.0, 0.1)),
             f"{layout} shift",
             mean,
-            few,
+            rare,
         ),
         Family(
             "informedness",
@@ -755,7 +775,7 @@ def families() -> list[Family]:
             grid(SOME, ((2, 0.0), (6, 1.0)), (0.5, 0.9, 0.98)),
             "clusters items sd right",
             mean,
-            few,
+            lambda clusters, items, sd, right: clusters < 2 * FEW or exceptions(clusters, right),
         ),
         Family(
             "weighted share",
@@ -763,7 +783,7 @@ def families() -> list[Family]:
             grid(SOME, ((1, 0.0), (4, 1.0)), RATES),
             "clusters items sd rate",
             mean,
-            lambda clusters, items, sd, rate: rare(clusters, items, "even", sd, rate),
+            lambda clusters, items, sd, rate: exceptions(clusters, rate),
         ),
         Family(
             "PRR",
@@ -771,7 +791,7 @@ def families() -> list[Family]:
             levels((5, 10, 25, 60, 100, 300), FEWER, CF_LEVELS, (0,)),
             "clusters items sizes sd levels number",
             mean,
-            few,
+            few_of_function,
         ),
         Family(
             "RRR",
@@ -779,7 +799,7 @@ def families() -> list[Family]:
             levels((5, 10, 25, 60, 100, 300), FEWER, CF_LEVELS, (1,)),
             "clusters items sizes sd levels number",
             mean,
-            few,
+            few_of_function,
         ),
         Family(
             "|a| - |b|",
@@ -787,7 +807,7 @@ def families() -> list[Family]:
             grid(SOME, FEWER, ((0.5, 0.5), (0.8, 0.5), (0.9, 0.8), (0.02, 0.06), (0.02, 0.94))),
             f"{layout} other",
             mean,
-            few,
+            function,
         ),
         Family(
             "order effect in log odds",
@@ -795,7 +815,7 @@ def families() -> list[Family]:
             grid((5, 20, 60, 200), (1, 4), (0.0, 1.0, 2.0), (0.0, 1.0, 2.0)),
             "pairs seeds preference odds",
             "conditional_log_odds",
-            few,
+            few_of_function,
         ),
         Family(
             "spread of groups",
@@ -803,7 +823,7 @@ def families() -> list[Family]:
             grid((5, 20, 60, 200), (2, 4, 8), (0.0, 1.0, 2.0), (0.5, 0.9)),
             "clusters items sd rate",
             "spread",
-            few,
+            lambda clusters, items, sd, rate: clusters < 2 * FEW or sd == 0,
         ),
         Family(
             "recurring entities",
@@ -811,7 +831,9 @@ def families() -> list[Family]:
             grid((10, 20, 60, 138), (60, 400), (0.0, 0.5, 1.0), ("mean", "hom", "gap"), (0.4, 3.0)),
             "entities pairs sd kind middle",
             mean,
-            few,
+            lambda entities, pairs, sd, kind, middle: (
+                entities < (2 * FEW if kind == "gap" else FEW)
+            ),
         ),
         Family(
             "paired difference, gaps where wrong",
@@ -819,7 +841,7 @@ def families() -> list[Family]:
             grid(SOME, ((1, 0.0), (4, 1.0)), (0.1, 0.5, 0.9), (0.1, 0.5)),
             "clusters items sd rate lost",
             mean,
-            lambda *setting: True,
+            always,
         ),
         Family(
             "PPI++",
@@ -827,7 +849,7 @@ def families() -> list[Family]:
             grid((10, 20, 50, 100, 400), RATES, ERRORS),
             "labels rate false_yes false_no",
             "ppi",
-            lambda labeled, *setting: labeled < 50,
+            few_labels,
         ),
         Family(
             "PPI++, clusters",
@@ -835,7 +857,9 @@ def families() -> list[Family]:
             grid((8, 15, 30, 100), (20, 50, 100, 400), (0.0, 1.5), (0.1, 0.5, 0.9), (0.05, 0.3)),
             "clusters labels sd rate false_yes",
             "ppi",
-            few,
+            lambda clusters, labeled, sd, rate, false_yes: (
+                clusters < FEW or few_labels(labeled, rate)
+            ),
         ),
         Family(
             "PPI++, a judge that abstains where it is hard",
@@ -843,7 +867,7 @@ def families() -> list[Family]:
             grid((20, 50, 100, 400), (0.02, 0.2, 0.6, 0.9, 0.98), (0.0, 0.3), (0.0, 0.2)),
             "labels rate abstains invalid",
             "ppi",
-            lambda labeled, *setting: labeled < 50,
+            few_labels,
         ),
         Family(
             "Rogan-Gladen",
@@ -856,6 +880,9 @@ def families() -> list[Family]:
             ),
             "card clusters items rate right",
             "rogan_gladen effective_items",
+            lambda card, clusters, items, rate, right: (
+                exceptions(clusters, rate) or card * (1 - right) < 10
+            ),
         ),
         Family(
             "corrected by gold images",
@@ -869,6 +896,9 @@ def families() -> list[Family]:
             ),
             "gold clusters items rate right abstains",
             "by_error_rates",
+            lambda gold, clusters, items, rate, right, abstains: (
+                exceptions(clusters, rate) or gold * (1 - right) < 10
+            ),
         ),
         Family(
             "kappa",
@@ -876,6 +906,7 @@ def families() -> list[Family]:
             grid((15, 30, 60, 200), (2, 3), (0.5, 0.9, 0.98), (0.02, 0.1, 0.3)),
             "items labels first wrong",
             "cohen_kappa",
+            lambda items, answers, first, wrong: items < 60 or items * min(wrong, 1 - first) < 10,
         ),
         Family(
             "correlation",
@@ -895,6 +926,7 @@ def families() -> list[Family]:
             grid((2, 5, 20, 100, 400), RATES),
             "n rate",
             "wilson",
+            exceptions,
         ),
         Family(
             "mean without ends",

@@ -27,6 +27,7 @@ def print_analysis(analysis: Mapping[str, Any], as_json: bool) -> None:
     title = f"checker (rows) and people, {analysis['labeled']:,} images"
     _print_matrix(title, counted["labels"], counted["counts"])
     print(f"kappa {_estimate(kappa['value'], kappa['interval'])}")
+    _print_warning(kappa["warning"])
     other_metrics = {
         name: value for name, value in analysis.items() if name not in ("confusion", "kappa")
     }
@@ -34,6 +35,7 @@ def print_analysis(analysis: Mapping[str, Any], as_json: bool) -> None:
     for pair in analysis["annotators"]["pairs"]:
         value = _estimate(pair["kappa"], pair["interval"])
         print(f"kappa of {pair['first']} and {pair['second']}: {value}, {pair['n']:,} images")
+        _print_warning(pair["warning"])
 
 
 def print_selection(selection: Mapping[str, Any], as_json: bool) -> None:
@@ -50,6 +52,7 @@ def print_selection(selection: Mapping[str, Any], as_json: bool) -> None:
             kappa = _estimate(confusion["kappa"], confusion["interval"])
             title = f"{judge}, {confusion['name']}: people (rows) and judge, kappa {kappa}"
             _print_matrix(title, confusion["labels"], confusion["matrix"])
+            _print_warning(confusion["warning"])
         scores = comparison["scores"]
         if scores is None:
             print(f"{judge}: images of these runs have no score of their own")
@@ -70,6 +73,11 @@ def _print_matrix(title: str, labels: Sequence[str], counts: Sequence[Sequence[i
     for label, row in zip(labels, counts, strict=True):
         table.add_row(label, *(f"{count:,}" for count in row))
     console(width=120).print(table)
+
+
+def _print_warning(warning: str) -> None:
+    if warning:
+        print(f"  {warning}")
 
 
 def _estimate(value: float | None, interval: Sequence[float] | None) -> str:
@@ -116,7 +124,7 @@ def print_agreement(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
             between = f"[{ends[0]:.4f}, {ends[1]:.4f}]" if ends else ""
             print(f"  {name:<12} {number:>8} {between:<18} n {estimate['n']}")
         for warning in row["warnings"]:
-            print(f"  {warning}")
+            _print_warning(warning)
     if not rows[0]["clustered_by"]:
         print(
             "Intervals take images as independent. If several share a prompt, name the column that "

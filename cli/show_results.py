@@ -58,6 +58,8 @@ def print_results(results: Sequence[Result], groups: bool) -> None:
         output.print(_judge(result.card))
         for question, agreement in result.card.agreement.items():
             output.print(_confusion(question, agreement))
+            if agreement.kappa.warning:
+                output.print(agreement.kappa.warning, style="dim", highlight=False)
         for line in _explained(result):
             output.print(line, style="dim", highlight=False)
     for folder, alpha in {result.folder: result.alpha for result in results}.items():

@@ -127,6 +127,7 @@ def _confusion_json(name: str, agreement: HumanAgreement) -> dict[str, Any]:
         "interval": tuple(kappa.interval),
         "agreement": agreement.observed,
         "n": kappa.n,
+        "warning": kappa.warning,
     }
 
 

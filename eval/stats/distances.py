@@ -14,6 +14,14 @@ from .intervals import Interval, student_quantile
 CMMD_SIGMA = 10.0
 CMMD_SCALE = 1000.0
 """Bandwidth and factor of CMMD (Jayasumana et al. 2024)."""
+FEW = 20
+"""Clusters below which the interval of KID is too narrow."""
+CLOSE = 4
+"""Standard errors from 0 below which it is too, as the estimate is skewed there."""
+_CLOSE_OR_FEW = (
+    f"KID within {CLOSE} standard errors of 0, or over fewer than {FEW} clusters: 95 % intervals "
+    f"held the truth in 88 %"
+)
 
 
 def frechet_distance(first: ArrayLike, second: ArrayLike) -> float:
@@ -39,7 +47,8 @@ def kernel_distance(first: ArrayLike, second: ArrayLike, clusters: ArrayLike) ->
     The kernel is ``(x y / d + 1)^3`` (Binkowski et al. 2018); all features are one subset, so no
     subset is drawn. clusters: shape (n,), of each pair; the interval is the delete-one-cluster
     jackknife's with Student's t, NOTHING for fewer than three clusters. It may start below 0, as an
-    unbiased estimate may. Raises ValueError where the shapes don't fit.
+    unbiased estimate may. It has a warning near 0 and with few clusters. Raises
+    ValueError where the shapes don't fit.
     """
     x, y = _features(first), _features(second)
     if x.shape != y.shape or len(x) < 2 or len(np.asarray(clusters)) != len(x):
@@ -58,7 +67,9 @@ def kernel_distance(first: ArrayLike, second: ArrayLike, clusters: ArrayLike) ->
     error = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
     half = student_quantile(count - 1) * error
     ends = Interval(value - half, value + half)
-    return Estimate(value, ends, n=n, clusters=count, error=error)
+    narrow = count < FEW or value < CLOSE * error
+    warning = _CLOSE_OR_FEW if narrow else ""
+    return Estimate(value, ends, n=n, clusters=count, error=error, warning=warning)
 
 
 def _sum_without(kernel: Array, out: NDArray[np.bool_]) -> float:

@@ -11,6 +11,10 @@ from .clusters import cluster_interval
 from .estimate import Estimate
 from .intervals import Interval
 
+FEW = 12
+"""Clusters below which the interval is too narrow."""
+_FEW_CLUSTERS = f"fewer than {FEW} clusters: 95 % intervals of a spread held the truth in 87 %"
+
 
 def spread(products: ArrayLike, means: ArrayLike, clusters: ArrayLike) -> Estimate:
     """Standard deviation of the true means of groups, in [0, 1], from estimates of them.
@@ -18,7 +22,8 @@ def spread(products: ArrayLike, means: ArrayLike, clusters: ArrayLike) -> Estima
     means: shape (g,), an unbiased estimate of each group's mean, in [-1, 1]; products: shape (g,),
     one of its square, e.g. the mean product of two different items; clusters: shape (g,) or (g, 2).
     The variance is the mean square less the square of the mean; its interval's ends are taken to
-    the root, and an estimate below 0 is 0. NaN for fewer than two groups.
+    the root, and an estimate below 0 is 0. It has a warning below `FEW` clusters. NaN for fewer
+    than two groups.
     """
     squares, values = np.asarray(products, dtype=float), np.asarray(means, dtype=float)
     n = len(values)
@@ -38,6 +43,7 @@ def spread(products: ArrayLike, means: ArrayLike, clusters: ArrayLike) -> Estima
         Interval(low, min(1.0, high)),
         n=n,
         clusters=estimate.clusters,
+        warning=_FEW_CLUSTERS if estimate.clusters < FEW else "",
     )
 
 

@@ -177,12 +177,14 @@ def _pair(labels: Mapping[Any, str], other_labels: Mapping[Any, str]) -> dict[st
 
 
 def _kappa(name: str, matrix: NDArray[np.int64]) -> dict[str, Any]:
-    """Cohen's kappa by a name, its interval, and the share of equal labels."""
-    kappa = cohen_kappa(matrix).to_json()
+    """Cohen's kappa by a name, its interval and warning, and the share of equal labels."""
+    kappa = cohen_kappa(matrix)
+    plain = kappa.to_json()
     return {
-        name: kappa["value"],
-        "interval": kappa["interval"],
+        name: plain["value"],
+        "interval": plain["interval"],
         "agreement": number(observed_agreement(matrix)),
+        "warning": kappa.warning,
     }
 
 

@@ -63,6 +63,11 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     return Score.of(estimate, excluded=failed, name=name, unit=unit)
 
 
+ENOUGH = 20
+"""Images from which Wilson's interval of a share holds the truth in 0.93."""
+_FEW_IMAGES = f"fewer than {ENOUGH} images: 95 % intervals of a share held the truth in 90 %"
+
+
 def _risk(name: str, codes: HumanAgreement) -> Estimate:
     """One of `RISKS` with Wilson's interval, in [0, 1]."""
     decided = np.array(codes.matrix)[:, 1:]  # the judge's codes are the columns
@@ -71,7 +76,8 @@ def _risk(name: str, codes: HumanAgreement) -> Estimate:
     count, of = int(considered.sum()) - right, int(considered.sum())
     if name == "coverage":
         count, of = int(decided.sum()), codes.n
-    return Estimate(count / of if of else math.nan, wilson(count, of), n=of)
+    warning = _FEW_IMAGES if 0 < of < ENOUGH else ""
+    return Estimate(count / of if of else math.nan, wilson(count, of), n=of, warning=warning)
 
 
 def _estimate(name: str, scope: ScoreInputs) -> Score | None:

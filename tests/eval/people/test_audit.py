@@ -193,6 +193,8 @@ def test_labels_of_several_people_are_merged(tmp_path: Path) -> None:
         "kappa": pytest.approx(0.4),
         "interval": 0,
         "agreement": pytest.approx(2 / 3),
+        "warning": "fewer than 20 items for each label: 95 % intervals of kappa held the truth in "
+        "90 %",
     }
     with raises("duplicate-id", "ann", error=RowError):
         merge([files[0], files[0]], "verdict", tmp_path / "m.jsonl")
@@ -396,3 +398,4 @@ def test_the_kappa_of_annotators_is_printed(tmp_path: Path, cli: Run) -> None:
     labels = write(tmp_path / "l.jsonl", said)
     shown = cli("audit", "analyze", f"x={file}", "--labels", labels).stdout
     assert "kappa of ann and bo: -1.000" in shown and "20 images" in shown
+    assert shown.count("  fewer than 20 items for each label") == 2

@@ -201,3 +201,23 @@ def test_few_labels_of_one_kind_are_named() -> None:
     (warning,) = agreement("m", scores, human, kinds=["pearson"])["warnings"]
     assert warning.startswith("pearson: few images or clusters")
     assert agreement("m", scores, human | dict.fromkeys(names[:30], 0.0))["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("n", "flipped", "warned"), [(60, 2, True), (60, 12, False), (120, 2, False)]
+)
+def test_scores_that_all_but_decide_the_labels_have_a_warning(
+    n: int, flipped: int, warned: bool
+) -> None:
+    names = [f"s{i}" for i in range(n)]
+    scores = {name: float(number) for number, name in enumerate(names)}
+    human = {name: float(number >= n // 2) for number, name in enumerate(names)}
+    human |= dict.fromkeys(names[n // 2 : n // 2 + flipped], 0.0)
+    human |= dict.fromkeys(names[n // 2 - flipped : n // 2], 1.0)
+    for better in (1, -1):
+        signed = {name: better * score for name, score in scores.items()}
+        warnings = agreement("m", signed, human, kinds=["pearson", "spearman", "kendall"])[
+            "warnings"
+        ]
+        assert [w.partition(":")[0] for w in warnings] == ["kendall", "spearman"] * warned
+        assert all("all but decide" in warning for warning in warnings)

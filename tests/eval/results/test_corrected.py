@@ -247,3 +247,17 @@ def test_error_rates_on_gold_images_take_the_errors_and_abstentions_out() -> Non
     same = [([0, 0], [0, 1])] * 3
     undefined = by_error_rates([0, 1, 2], [0, 1, 2], same, [1.0, 0.0, math.nan])
     assert math.isnan(undefined.value) and math.isnan(undefined.interval.low)
+
+
+def test_clusters_of_right_images_count_though_abstentions_do_not_cluster() -> None:
+    """Right images fill whole clusters of eight; the judge abstains on every fourth image."""
+    clusters = np.arange(320) // 8
+    labels = np.where(clusters % 5 == 0, 0, 1)
+    labels[np.arange(320) % 4 == 0] = 2
+    gold = [(np.full(200, place), np.arange(200)) for place in range(3)]
+    values = [1.0, 0.0, math.nan]
+    widths = [
+        by_error_rates(labels, of, gold, values).interval.width for of in (clusters, np.arange(320))
+    ]
+    # Eight images of a cluster are worth one: 40 independent ones would be as uncertain.
+    assert widths[0] > 0.9 * math.sqrt(8) * widths[1]

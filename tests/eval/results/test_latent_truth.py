@@ -92,6 +92,18 @@ def test_three_judges_and_people_give_one_score_by_command(tmp_path: Path, cli: 
     assert "accuracy_reverse_latent" not in plain.whole and not plain.result.card.latent
 
 
+def test_a_latent_score_of_few_labels_or_images_says_how_well_its_interval_holds(
+    tmp_path: Path,
+) -> None:
+    narrow = "held the truth in 90 %"
+    for n, labeled, warned in ((240, 40, False), (240, 20, True), (200, 40, True)):
+        folder = tmp_path / f"{n}-{labeled}"
+        root, truth = run_of(folder / "run", list(ACCURACIES), n)
+        labels = labels_file(folder / "labels.csv", truth, labeled)
+        (first, *_) = score_run(root, ScoreSettings(labels=labels, latent=True))
+        assert (narrow in first.whole["accuracy_reverse_latent"].warning) is warned
+
+
 def test_too_few_judges_without_an_anchor_are_refused(tmp_path: Path, cli: Cli) -> None:
     root, truth = run_of(tmp_path / "run", ["test", "second"])
     refused = cli("score", root, "--latent")

@@ -62,6 +62,17 @@ def test_the_kernel_distance_is_unbiased_and_its_interval_covers() -> None:
     assert sum(truth in one.interval for one in found) >= 0.87 * len(found)
 
 
+@pytest.mark.parametrize(
+    ("apart", "clusters", "warned"), [(0.0, 60, True), (3.0, 60, False), (3.0, 15, True)]
+)
+def test_the_kernel_distance_warns_near_zero_and_of_few_clusters(
+    apart: float, clusters: int, warned: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 4)), rng.normal(apart, 1, size=(60, 4))
+    assert bool(kernel_distance(x, y, np.arange(60) % clusters).warning) is warned
+
+
 def test_cmmd_is_the_gaussian_double_sum() -> None:
     x, y = (z / np.linalg.norm(z, axis=1, keepdims=True) for z in (X, Y))
 

@@ -77,3 +77,9 @@ def test_spread_is_that_of_true_means_and_not_of_few_seeds(logit_sd: float, seed
         naive += float(np.std(total / seeds)) in estimate.interval
     assert held >= 36 and naive < 20
     assert math.isnan(spread([1.0], [1.0], [0]).value)
+
+
+def test_a_spread_over_few_clusters_has_a_warning() -> None:
+    values = np.linspace(-0.5, 0.5, 24)
+    assert spread(values**2, values, np.arange(24) % 11).warning.startswith("fewer than 12")
+    assert not spread(values**2, values, np.arange(24) % 12).warning

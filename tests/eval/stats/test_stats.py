@@ -80,6 +80,12 @@ def test_kappa_holds_where_raters_hardly_disagree(wrong: float) -> None:
     assert np.mean([1 - 2 * wrong in cohen_kappa(one).interval for one in drawn]) > 0.92
 
 
+def test_kappa_of_few_items_for_each_label_has_a_warning() -> None:
+    assert "fewer than 20 items" in cohen_kappa([[18, 2], [1, 18]]).warning
+    assert not cohen_kappa([[18, 2], [2, 18]]).warning
+    assert cohen_kappa([[18, 2, 0], [2, 18, 0], [0, 0, 19]]).warning
+
+
 def test_krippendorff_alpha_of_the_textbook() -> None:
     # Krippendorff 2011, "Computing Krippendorff's alpha-reliability", example C: nominal .743.
     a = "1 2 3 3 2 1 4 1 2 . . .".split()
@@ -295,6 +301,21 @@ def test_ppi_holds_in_few_clusters_of_their_own_rates(clusters: int) -> None:
         judged = np.where(rng.random(600) < 0.05, 1 - y, y)
         hits += 0.9 in ppi(judged[300:], judged[:300], y[:300], (0, 1), member).interval
     assert 0.88 < hits / 400 < 0.99
+
+
+@pytest.mark.parametrize(("rarer", "warned"), [(0, False), (1, True), (4, True), (5, False)])
+def test_ppi_warns_of_few_labels_of_the_rarer_value(rarer: int, warned: bool) -> None:
+    """At a rate of 0.02 intervals over clusters hold the truth in 0.88."""
+    y = np.zeros(400)
+    y[:rarer] = 1
+    pairs = np.arange(400) // 2
+    judged = np.where(pairs % 10 == 7, 1.0, y)  # errs on both of a pair
+    for sign in (0, 1):
+        estimate = ppi(
+            abs(sign - judged[100:]), abs(sign - judged[:100]), abs(sign - y[:100]), (0, 1), pairs
+        )
+        assert bool(estimate.warning) is warned
+    assert not ppi(judged[100:], judged[:100], y[:100], (0, 1)).warning
 
 
 def test_ppi_of_signs_is_that_of_shares() -> None:

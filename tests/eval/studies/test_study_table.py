@@ -215,7 +215,7 @@ def test_people_s_labels_pool_over_suites(text_release: Path, tmp_path: Path) ->
         file = tmp_path / f"{suite}.csv"
         file.write_text("case,question,label\n" + "".join(line + "\n" for line in lines))
         labels[suite] = {"red": str(file)}
-    scores = ("kappa", "agreement", "count:1:1", "accuracy")
+    scores = ("kappa", "agreement", "count:1:1", "accuracy", "risk")
     layout = {
         "title": "T",
         "rows": "judge",
@@ -230,6 +230,9 @@ def test_people_s_labels_pool_over_suites(text_release: Path, tmp_path: Path) ->
     assert agreed is not None and (agreed.value, agreed.n) == (pytest.approx(9 / 10), 10)
     kappa = line.cells[0].score
     assert kappa is not None and 0 < kappa.value < 1 and kappa.value in kappa.interval
+    notes = study_table(again.study).notes
+    for place, few in ((0, "fewer than 20 items for each label"), (4, "fewer than 20 images")):
+        assert any(few in notes[number - 1] for number in line.cells[place].notes)
     unlabeled = TableLayout.model_validate(layout)
     bare = study_table(
         Study(
