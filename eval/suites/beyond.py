@@ -31,7 +31,15 @@ from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, 
 from ..stats.bootstrap import Array
 from .base import Headline, Items, Measure, Suite, scene_label
 from .homogenization import order_and_entity_effect, order_bias_statistic, order_items
-from .scoring import cluster_numbers, magnitude, mean_score, order_log_odds, row_numbers, statistics
+from .scoring import (
+    cluster_numbers,
+    magnitude,
+    mean_score,
+    order_log_odds,
+    row_numbers,
+    statistics,
+    variant_columns,
+)
 from .worths import Worth
 
 IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", unscored=(INVALID,))
@@ -183,18 +191,17 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         index = mean_score(
             "order_index", taus, outcomes, ends=IN_ORDER.ends, group=group, excluded=excluded
         )
-        variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
-        of_variant = np.stack([variant_of == variant for variant in self.variants], axis=1)
+        columns, missing = variant_columns(taus, outcomes, self.variants)
         (effect,) = statistics(
             ("order_effect",),
-            np.where(of_variant, taus[:, None], np.nan),
+            columns,
             cluster_numbers(outcomes),
             ends=IN_ORDER.ends,
             statistic=order_and_entity_effect,
             counts=(int((~np.isnan(taus)).sum()),),
             group=group,
             excluded=excluded,
-            missing=of_variant & np.isnan(taus)[:, None],
+            missing=missing,
         )
         return [
             magnitude("order_bias", effect, taus, outcomes),
@@ -255,10 +262,7 @@ def _log_odds(outcomes: Sequence[Outcome], group: str) -> Score:
 def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:
     """Accuracy where a fact fixes the order, mentioned in that order and in the other."""
     values = np.array([right(outcome) for outcome in fixed])
-    variants = np.array([outcome.case.variant for outcome in fixed], dtype=str)
-    columns = np.stack(
-        [np.where(variants == v, values, np.nan) for v in ("plain", "swapped")], axis=1
-    )
+    columns, _ = variant_columns(values, fixed, OrderBeyondSuite.variants)
     counts = [int((~np.isnan(column)).sum()) for column in columns.T]
 
     def with_difference(means: Array) -> Array:

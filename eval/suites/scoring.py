@@ -169,12 +169,11 @@ def variant_scores(
     """Functions of the mean worths of each of two variants; by default first less second."""
     labels = [outcome.label(question) for outcome in outcomes]
     values = worth.of_labels(labels)
-    variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
     n = int((~np.isnan(values)).sum())
-    of_variant = np.stack([variant_of == variant for variant in variants], axis=1)
+    columns, missing = variant_columns(values, outcomes, variants)
     return statistics(
         score_names,
-        np.where(of_variant, values[:, None], np.nan),
+        columns,
         cluster_numbers(outcomes),
         ends=worth.ends,
         statistic=statistic,
@@ -182,8 +181,18 @@ def variant_scores(
         unit=unit,
         group=group,
         excluded=count_excluded(labels, worth.values),
-        missing=of_variant & np.isnan(values)[:, None],
+        missing=missing,
     )
+
+
+def variant_columns(
+    values: Array, outcomes: Sequence[Outcome], variants: Sequence[str]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Values (n,) in a column for each variant, NaN elsewhere, and which of its own each lacks;
+    both of shape (n, k)."""
+    variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
+    of_variant = np.stack([variant_of == variant for variant in variants], axis=1)
+    return np.where(of_variant, values[:, None], np.nan), of_variant & np.isnan(values)[:, None]
 
 
 def magnitude(name: str, effect: Score, signs: Array, outcomes: Sequence[Outcome]) -> Score:
