@@ -58,7 +58,7 @@ def print_selection(selection: Mapping[str, Any], as_json: bool) -> None:
             print(f"{judge}: images of these runs have no score of their own")
             continue
         print(
-            f"{judge}: people's score - the judge's, {scores['n']:,} images: mean "
+            f"{judge}: the judge's score - people's, {scores['n']:,} images: mean "
             f"{_estimate(scores['mean'], scores['interval'])}, limits of agreement "
             f"{_estimate(None, scores['limits'])}, within 0.125: {scores['within_0.125']:.1%}"
         )

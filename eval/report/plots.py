@@ -179,7 +179,7 @@ def course_plot(
 
 
 def difference_plot(limits: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Returns histograms of human annotators' scores less each judge's (CF-World, Fig. 5).
+    """Returns histograms of each judge's scores less human annotators' (CF-World, Fig. 5).
 
     limits: judge -> what `results.selection.score_differences` returns. Bars are numbers of images
     at the middle of their bin; the line is the mean difference, dashed lines are the limits of
@@ -201,7 +201,7 @@ def difference_plot(limits: Mapping[str, Mapping[str, Any]]) -> Figure:
             axes.set_xlim(-1.0625, 1.0625)
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:+g}" if value else "0")
             axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        caption = "annotators less judge; line: mean, dashed: limits of agreement"
+        caption = "judge less annotators; line: mean, dashed: limits of agreement"
         rows[-1].set_xlabel(caption)
         return figure
 

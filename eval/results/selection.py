@@ -2,7 +2,7 @@
 
 OTS-Bench chooses its judge by Cohen's kappa on three classes, pooled over six metrics: whether the
 first or left subject, the other, or neither (its Tables 3 and 13). CF-World looks at the difference
-of people's score and the judge's for every image, here with limits of agreement (Bland and Altman).
+of the judge's score and people's for every image, here with limits of agreement (Bland and Altman).
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ def _confusion_json(name: str, agreement: HumanAgreement) -> dict[str, Any]:
 def score_differences(
     runs: Sequence[JudgedRun], labels_by_run: Mapping[str, Labels]
 ) -> dict[str, Any] | None:
-    """People's score less the judge's, of images that both have a score in [0, 1] for.
+    """The judge's score less people's, of images that both have a score in [0, 1] for.
+
+    The sign is that of CF-World, Figure 5: a positive mean is a judge that is too generous.
 
     labels_by_run: folder of a run -> labels. None for suites that don't score single images.
     """
@@ -151,7 +153,7 @@ def score_differences(
             if outcome.case.id not in human_verdicts:
                 continue
             theirs = suite.correctness(Outcome(outcome.case, human_verdicts[outcome.case.id]))
-            gap = theirs - suite.correctness(outcome)
+            gap = suite.correctness(outcome) - theirs
             if not math.isnan(gap):
                 gaps.append(gap)
                 clusters.append(outcome.case.clusters[0])
@@ -181,7 +183,7 @@ def agreement_limits(gaps: Array, clusters: Sequence[str]) -> dict[str, Any]:
         "limits": [mean.value - z * deviation, mean.value + z * deviation],
         "limits_error": math.sqrt(3 / n) * deviation,
         "within_0.125": float(np.mean(np.abs(gaps) <= CLOSE + 1e-9)),
-        "people_higher": float(np.mean(gaps > 0)),
-        "judge_higher": float(np.mean(gaps < 0)),
+        "people_higher": float(np.mean(gaps < 0)),
+        "judge_higher": float(np.mean(gaps > 0)),
         "histogram": [[float(edge), counts[place]] for place, edge in enumerate(edges)],
     }

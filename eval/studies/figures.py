@@ -26,7 +26,7 @@ def pulls(cells_by_judge: ByJudge, title: str) -> str:
 
 
 def differences(cells_by_judge: ByJudge, title: str) -> str:
-    """Draws a histogram of human scores less those of each judge; empty without labels."""
+    """Draws a histogram of each judge's scores less human ones; empty without labels."""
     gaps_by_judge = {}
     for judge, cells in cells_by_judge.items():
         labels = {cell.judged.result.folder: cell.labels for cell in cells.values()}

@@ -376,7 +376,9 @@ class _Table:
     def _keys(self, column: ColumnLayout, line: LineLayout, name: str, section: str) -> list[Key]:
         """Cells of the study behind one entry of the table."""
         by_generator = self.layout.rows == "generator"
-        method = column.method.replace("*", line.method)
+        # A line without a method is of the generator alone, whatever stands around the star.
+        starred = "*" in column.method and not line.method
+        method = "" if starred else column.method.replace("*", line.method)
         judge = column.judge or line.judge or (section if by_generator else name)
         judge = column.scorer or judge
         generator = line.generator or (name if by_generator else section)

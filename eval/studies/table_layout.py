@@ -44,7 +44,7 @@ class ColumnLayout(TablePart):
     """`all`, or `column=value`."""
     method: str = "*"
     """The method of the study that the column's cells are of, empty for none; `*` stands for that
-    of the line."""
+    of the line, and the whole for none if the line has none."""
     judge: str = ""
     """Judge of the column's cells; if empty, that of the line or section."""
     less: str = ""
@@ -116,7 +116,7 @@ class TableLayout(TablePart):
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
     figure: Literal["", "pulls", "differences", "risk"] = ""
-    """Figure beside the table: a bandit's pulls and regret, human scores less the judges', or the
+    """Figure beside the table: a bandit's pulls and regret, judges' scores less human ones, or the
     risk of an abstaining checker against its coverage."""
     notes: tuple[str, ...] = ()
     """Notes below the table, e.g. which of its numbers do not repeat the paper's."""

@@ -55,7 +55,7 @@ def gated(scores: ArrayLike, gate: float = GATE) -> NDArray[np.float64]:
 
 
 def premise_ratio(l1: ArrayLike, l2: ArrayLike) -> NDArray[np.float64]:
-    """PRR = E[S_L2] / sqrt(E[S_L1]) of mean gated scores, any shape; can exceed 1.
+    """Prior Resistance Rate: E[S_L2] / sqrt(E[S_L1]) of mean gated scores, any shape; can exceed 1.
 
     RRR is the same one level up. NaN where the level below scores 0.
     """
@@ -227,7 +227,7 @@ class CounterfactualSuite(Worlds[Counterfactual]):
         "plain scene failed.",
         "score_L3": "Mean score of the scene whose altered law alone is told; 0 where the plain "
         "scene failed.",
-        "prr": "Premise retention: E[S_L2] / sqrt(E[S_L1]) (CF-World 3.3). Can exceed 1.",
+        "prr": "Prior Resistance Rate: E[S_L2] / sqrt(E[S_L1]) (CF-World 3.3). Can exceed 1.",
         "rrr": "Reasoning retention: E[S_L3] / sqrt(E[S_L2]) (CF-World 3.3). Can exceed 1.",
         "gate_passed": "Share of groups whose plain scene scores at least 0.5; groups without such "
         "a score are left out.",
@@ -264,8 +264,8 @@ class CounterfactualDenominalizedSuite(Worlds[CounterfactualDenominalized]):
         "score_plain": "Mean score of the plain scene (L1), 0 to 1.",
         "score_named": "Mean gated score of L2 as written.",
         "score_described": "Mean gated score of L2 whose outcome is described, not named.",
-        "prr_named": "Premise retention of L2 as written.",
-        "prr_described": "Premise retention of L2 whose outcome is described.",
+        "prr_named": "Prior Resistance Rate of L2 as written.",
+        "prr_described": "Prior Resistance Rate of L2 whose outcome is described.",
         "denominalization_gain": "Described less named: what the noun alone costs.",
         "gate_passed": "Share of groups whose plain scene scores at least 0.5.",
     }

@@ -28,7 +28,7 @@ ESTIMATES = (
 )
 """Estimates over the judge's numbers and human ones, see `results.agree`."""
 DIFFERENCES = {"difference": "mean", "within": f"within_{CLOSE}", "deviation": "deviation"}
-"""Summaries of human scores less the judge's, see `results.selection`."""
+"""Summaries of the judge's scores less human ones, see `results.selection`."""
 LIMITS = ("limit_low", "limit_high")
 RISKS = ("coverage", "risk", "risk_undecided")
 """Scores of a judge that may abstain: share of the labeled images that it decides, and share of
@@ -102,7 +102,7 @@ def _estimate(name: str, scope: ScoreInputs) -> Score | None:
 
 
 def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
-    """Summary of human scores less the judge's by image, each in [0, 1]."""
+    """Summary of the judge's scores less human ones by image, each in [0, 1]."""
     labels = {cell.judged.result.folder: cell.labels for cell in cells}
     gaps = score_differences([cell.judged for cell in cells], labels)
     if gaps is None:

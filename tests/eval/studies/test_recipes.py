@@ -281,6 +281,29 @@ def test_each_recipe_says_what_is_an_estimate() -> None:
             assert "Table" in layout.paper.source
 
 
+@pytest.mark.skipif(not GOLDEN.exists(), reason="the papers' tables are not here")
+def test_recipes_draw_as_many_as_the_papers() -> None:
+    golden = json.loads(GOLDEN.read_text())
+    pse, world = golden["001"]["tables"], golden["004"]["tables"]
+
+    def searched(name: str) -> set[int]:
+        methods = map(str, read_recipe(name).study.methods.values())
+        found = (re.match(r"best-of:(\d+)\?", spec) for spec in methods)
+        return {int(match[1]) for match in found if match}
+
+    def rows(name: str) -> int | None:
+        return next(iter(read_recipe(name).study.suites.values())).limit
+
+    assert searched("pse-3") == {pse["table7_search_3d"]["n_search"]}  # searched in depth, too
+    assert searched("pse-11") == {pse["table11_detectors"]["N"]}
+    steps = [*pse["table16_scaling"]["columns"][1:]]
+    assert sorted(searched("pse-16")) == [int(step.removeprefix("N=")) for step in steps]
+    assert searched("pse-17") == {max(searched("pse-16"))}
+    assert rows("pse-11") == rows("pse-17") == rows("pse-16") == pse["table16_scaling"]["n_prompts"]
+    images = world["design"]["human_n_images"]
+    assert rows("cf-world-fig-5") == images / len(read_recipe("cf-world-fig-5").study.generators)
+
+
 def test_an_unknown_recipe() -> None:
     with raises("unknown-name", "ots-bench-55", error=UsageError):
         read_recipe("ots-bench-55")
@@ -380,5 +403,27 @@ def test_printed_values_are_those_of_the_papers() -> None:
             values.extend([] if values else [found["acc_fg"], found["acc_gf"]])
             values.append(found["corr"])
     assert {k: list(v[:8]) for k, v in shown("acon-3").items()} == expected
+    checkpoints = {name: row[0] for name, row in acon["table2_models"]["rows"].items()}
+    for name in ("acon-1", "acon-3", "acon-4"):
+        study = read_recipe(name).study
+        specs = [*study.all_generators.values(), *study.all_captioners.values()]
+        for model in (
+            "Flux",
+            "SDXL",
+            "LLaVA-Next",
+            "Qwen2-VL",
+            "Anole",
+            "Emu3",
+            "VILA-U",
+            "Seed-X",
+        ):
+            assert any(f":{checkpoints[model]}" in spec for spec in specs), (name, model)
+        if study.editors.text:
+            assert f":{checkpoints['text editor']}@" in study.editors.text
+        assert f":{checkpoints['text evaluator']}@" in study.text_judges["Qwen2.5"]
+        # The models that differ are named as such.
+        assert checkpoints["image evaluator"] in read_recipe(name).text
+        if study.editors.image:
+            assert f"in the paper by {checkpoints['image editor']}" in read_recipe(name).text
     (gate,) = shown("cf-world-4").values()
     assert gate == tuple(share for share, _ in world["table4_threshold"].values())
