@@ -36,7 +36,8 @@ class ImageError(DataError):
 
 
 def open_image(file: Path | BytesIO) -> Image.Image:
-    """The picture as RGB, upright as its EXIF orientation says, metadata dropped.
+    """The picture as RGB, upright as its EXIF orientation says; of its metadata only the renderer's
+    ``scene`` is kept, as by `encode_png`.
 
     Raises ImageError for a file that is missing, not of `FORMATS`, truncated, animated, below
     `LEAST_SIDE` or above `MOST_PIXELS` or `MOST_SCANS`. CMYK, grey and palette
@@ -90,7 +91,8 @@ def settle_image(image: Image.Image) -> Image.Image:
     _check(image)
     image.load()
     plain = _on_white(ImageOps.exif_transpose(image))
-    plain.info.clear()
+    scene = image.info.get("scene")
+    plain.info = {"scene": scene} if isinstance(scene, str) else {}
     return plain
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 
+from PIL import ImageOps
 from PIL.Image import Image
 
 from ..errors import DataError
@@ -57,6 +59,11 @@ class Scene:
                 return figure.pose
         raise KeyError(entity)
 
+    def mirrored(self) -> Scene:
+        """The scene of the mirror image."""
+        figures = tuple(replace(f, x=1 - f.x, faces=-f.faces) for f in self.figures)
+        return replace(self, figures=figures)
+
     def to_json(self) -> str:
         """The scene as JSON, for the image's metadata."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -81,3 +88,12 @@ class Scene:
                 code="no-scene",
             )
         return cls.from_json(text)
+
+
+def mirror_image(image: Image) -> Image:
+    """The mirror image, with the mirrored scene in its metadata if the image has one."""
+    mirror = ImageOps.mirror(image)
+    mirror.info.pop("scene", None)
+    with suppress(DataError):
+        mirror.info["scene"] = Scene.of(image).mirrored().to_json()
+    return mirror

@@ -44,6 +44,7 @@ def read_images(
             break
         try:
             upright = open_image(BytesIO(data))
+            upright.info.clear()  # the pixels alone are released
         except ImageError as error:
             refused.append(UnusableImage(name, str(error)))
             continue

@@ -12,10 +12,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from PIL import Image, ImageOps
+from PIL import Image
 
 from ...agents.budget import Budget, PriceTable
 from ...images import ImageError, settle_image
+from ...scenes.scene import mirror_image
 from ...specs import Options, Spec
 from ...storage import without_surrogates
 from ..core import (
@@ -121,7 +122,7 @@ def shown_image(request: ImageRequest) -> Image.Image:
         raise GeneratorError(f"the image {error}", code="unreadable-image") from None
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     mirrored = request.case is not None and is_mirrored(request.case.variant)
-    return ImageOps.mirror(image) if mirrored else image
+    return mirror_image(image) if mirrored else image
 
 
 def _name(request: ImageRequest) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from PIL import ImageOps
 from PIL.Image import Image
 
+from ...scenes.scene import mirror_image
 from ..core import INVALID, ORIGINAL, Case, Question, Task, is_mirrored, names_exchanged
 from . import Prompt, read_prompt
 
@@ -296,7 +296,7 @@ def _question(
             **alternative.values,
         ),
         answers=dict(zip(digits, answers, strict=True)),
-        images=tuple(map(ImageOps.mirror, images)) if is_mirrored(probe) else tuple(images),
+        images=tuple(map(mirror_image, images)) if is_mirrored(probe) else tuple(images),
         prior=alternative.prior,
         facts=facts,
     )

@@ -128,7 +128,14 @@ def recorded_row(checked: CheckedImage) -> dict[str, Any]:
 
 
 def perturbed(image: Image, how: Perturbation) -> Image:
-    """The image changed, of the same size. A parameter that is not set is the published one."""
+    """The image changed, of the same size and scene. A parameter that is not set is the published
+    one."""
+    changed = _perturbed(image, how)
+    changed.info = dict(image.info)
+    return changed
+
+
+def _perturbed(image: Image, how: Perturbation) -> Image:
     if how.type == "brightness":
         return ImageEnhance.Brightness(image).enhance(how.factor or 1.0)
     if how.type == "gaussian_blur":

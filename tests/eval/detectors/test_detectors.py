@@ -43,7 +43,7 @@ from counterprior.eval.judges.checker.run import (
 )
 from counterprior.parsing import RowError
 from counterprior.scenes.drawing import draw_scene
-from counterprior.scenes.scene import Figure, Scene
+from counterprior.scenes.scene import WIDTH, Figure, Scene, mirror_image
 from counterprior.specs import Spec
 
 Checkpoint = Callable[[str], Path]
@@ -417,6 +417,22 @@ def test_mask_excludes_hidden_pixels() -> None:
         np.asarray(draw_scene(alone), int) - np.asarray(draw_scene(Scene((), 0)), int)
     ).sum(axis=2)
     assert (changed[masks[1]] > 0).mean() > 0.97  # the mask is where drawing it changed something
+
+
+def test_mirror_image_has_the_mirrored_scene() -> None:
+    request = Request(rendered("cat", "dog"), ("cat", "dog"))
+    mirrored = mirror_image(request.image)
+    (truth,), (seen,) = (
+        open_detector("scene").detect([Request(image, request.queries)])
+        for image in (request.image, mirrored)
+    )
+    for exact, mirror in zip(truth, seen, strict=True):
+        assert exact.label == mirror.label
+        x1, x2 = (WIDTH - exact.box.x2, WIDTH - exact.box.x1)
+        assert (mirror.box.x1, mirror.box.x2) == pytest.approx((x1, x2), abs=2)
+    strange = Image.new("RGB", (64, 64))
+    strange.info["scene"] = "a cat on the left"
+    assert "scene" not in mirror_image(strange).info
 
 
 def test_rendered_truth_needs_the_picture_as_written() -> None:

@@ -1,7 +1,9 @@
 """From a generator to the checker's table: a spatial run, detected and checked."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -75,3 +77,25 @@ def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:
     said = [o for o in outcomes(run, log) if o.label("order") in ("holds", "opposite")]
     assert {o.label("order") for o in said} == {"holds"}
     assert {o.case.groups["relation"] for o in said} == {"left_of", "right_of", "above", "below"}
+
+
+def test_rules_read_the_scene_of_saved_images(
+    text_release: Path, cli: Callable[..., CompletedProcess[str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    done = cli(
+        *("eval", "--suite", "spatial_uc", "--data", str(text_release), "--limit", "8"),
+        *("--generator", "render:", "--method", "best-of:2?by=pse:scene"),
+        *("--judge", "visor:scene", "--out", str(out)),
+    )
+    assert done.returncode == 0, done.stderr
+    (log,) = Run.open(out).chosen_judges(["visor"])
+    labels = [outcome.label("order") for outcome in outcomes(Run.open(out), log)]
+    holds = labels.count("holds")
+    assert holds >= 2 and set(labels) <= {"holds", "error"}, "others are not in the atlas"
+    detected = cli(
+        *("detect", str(out / "manifest.jsonl"), "--detector", "scene"),
+        *("--out", str(tmp_path / "d.jsonl")),
+    )
+    assert detected.returncode == 0, detected.stderr
+    assert len((tmp_path / "d.jsonl").read_text().splitlines()) == holds
