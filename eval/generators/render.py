@@ -157,9 +157,13 @@ class RenderGenerator(Options):
         drawer = self.model_copy(update=unbiased) if blind else self
         return drawer.generate(replace(request, prompt=content))
 
-    def guided(self, strength: float) -> RenderGenerator:
-        """This generator under stronger guidance, added to its own, at most 1."""
-        return self.model_copy(update={"guidance": min(1.0, self.guidance + strength)})
+    def guided(self, strength: float, unstated: bool = False) -> RenderGenerator:
+        """This generator under stronger guidance, added to its own, at most 1.
+
+        unstated: it reads no layout in the prompt (`grounding` 0), which guidance alone brings.
+        """
+        changes = {"guidance": min(1.0, self.guidance + strength)}
+        return self.model_copy(update=changes | ({"grounding": 0.0} if unstated else {}))
 
     def tuned(self, folder: Path, scale: float) -> RenderGenerator:
         """This generator with fake weights: `render.json` holds ``{"order_bias": factor}``.

@@ -193,6 +193,11 @@ def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
     return _pos_tensor(second, first), _pos_tensor(first, second)
 
 
+def pos_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
+    """PoS of "A is `relation` of B" of maps (..., H, W), ties counted: shape (...), in [0, 1]."""
+    return _sides(a, b, relation)[0]
+
+
 def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
     """PSE of maps (..., H, W), shape (...), with gradients; equals `pse`."""
     right, wrong = _sides(a, b, relation)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
+from .words import PromptWord
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -162,10 +163,10 @@ def _shares(query: Tensor, key: Tensor, mask: Tensor | None, rows: slice, scale:
     return logits.softmax(-1)
 
 
-def token_places(pipeline: Any, prompt: str, word: str) -> list[int]:
-    """Places of a word's tokens among those that the denoiser reads.
+def token_places(pipeline: Any, prompt: str, word: PromptWord) -> dict[int, str]:
+    """Places of a word's tokens among those that the denoiser reads, with the tokens' text.
 
-    Raises ValueError for a word that is not in the prompt, UsageError for a pipeline with unknown
+    Raises ValueError for a word that no token spells, UsageError for a pipeline with unknown
     tokenizers.
     """
     name = type(pipeline).__name__
@@ -173,34 +174,31 @@ def token_places(pipeline: Any, prompt: str, word: str) -> list[int]:
         template: str = pipeline.prompt_template_encode
         dropped: int = pipeline.prompt_template_encode_start_idx
         before = template.index("{}")
-        places = _spelled(pipeline.tokenizer, template.format(prompt), prompt, word, before)
-        return [place - dropped for place in places]
+        tokens = _spelled(pipeline.tokenizer, template.format(prompt), word, before)
+        return {place - dropped: token for place, token in tokens.items()}
     if name.startswith("Flux"):
-        return _spelled(pipeline.tokenizer_2, prompt, prompt, word)
+        return _spelled(pipeline.tokenizer_2, prompt, word)
     if name.startswith("StableDiffusion3"):
-        clip = _spelled(pipeline.tokenizer, prompt, prompt, word)
+        clip = _spelled(pipeline.tokenizer, prompt, word)
         if pipeline.text_encoder_3 is None:
             return clip
-        third = _spelled(pipeline.tokenizer_3, prompt, prompt, word)
+        third = _spelled(pipeline.tokenizer_3, prompt, word)
         # Tokens that CLIP cuts off have no place: the tokens of T5 begin there.
-        read_by_clip = [place for place in clip if place < CLIP_LENGTH]
-        return read_by_clip + [CLIP_LENGTH + place for place in third]
+        read_by_clip = {place: token for place, token in clip.items() if place < CLIP_LENGTH}
+        return read_by_clip | {CLIP_LENGTH + place: token for place, token in third.items()}
     if name.startswith(("StableDiffusion", "PixArt")):
-        return _spelled(pipeline.tokenizer, prompt, prompt, word)
+        return _spelled(pipeline.tokenizer, prompt, word)
     raise UsageError(
         f"psg: does not know which tokens {name} reads: see docs/methods.md", code="unsupported"
     )
 
 
-def _spelled(tokenizer: Any, text: str, prompt: str, word: str, before: int = 0) -> list[int]:
-    """Places of the tokens of `text` that spell a word of the prompt, which starts at `before`."""
-    start = prompt.lower().find(word.lower())
-    if start < 0:
-        raise ValueError(f"{word!r} is not in the prompt {prompt!r}")
-    start += before
-    end = start + len(word)
+def _spelled(tokenizer: Any, text: str, word: PromptWord, before: int = 0) -> dict[int, str]:
+    """Places and text of the tokens that spell a word of the prompt, which starts at `before` in
+    `text`."""
+    start, end = word.start + before, word.end + before
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-    places = [i for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
-    if not places:
-        raise ValueError(f"no token spells {word!r} in {prompt!r}")
-    return places
+    tokens = {i: text[a:b] for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a}
+    if not tokens:
+        raise ValueError(f"no token spells {word.name!r} in {text!r}")
+    return tokens

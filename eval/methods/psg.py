@@ -7,6 +7,7 @@ words' attention maps satisfy the prompt's relations: z <- z - a * grad L, with 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import time
@@ -33,11 +34,12 @@ from ...errors import UsageError
 from ...specs import DefaultText, Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
-from ..geometry.boxes import Relation
-from ..geometry.pse import guidance_loss
+from ..geometry.boxes import SIDEWAYS, Relation
+from ..geometry.pse import guidance_loss, pos_tensor
 from . import Method, find_pipeline, has_pipeline, innermost, refuse
 from .attention import Shape, token_places, watch_attention
 from .denoising import Arguments, denoisers, first_arguments
+from .words import PromptWord, place_claims
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,6 +82,9 @@ class GuidanceOptions(Options):
     """With `and`, the prompt says "and" instead of its spatial words: the paper's variant "(2)"."""
     updates: PositiveInt = 1
     """Updates of the latents at each guided step."""
+    maps: bool = False
+    """Whether the record keeps the maps of each update, projected onto the relation's axis. Changes
+    no image."""
 
     def factor(self, step: int) -> float:
         """Factor of the gradient at a step, from 0."""
@@ -102,8 +107,9 @@ Qwen-Image) is ours: a start, not tuned."""
 class Guidable(Protocol):
     """A generator that can itself be guided toward the stated layout."""
 
-    def guided(self, strength: float) -> Generator:
-        """The same under guidance; 0 is none, 1 is full."""
+    def guided(self, strength: float, unstated: bool = False) -> Generator:
+        """The same under guidance; 0 is none, 1 is full. unstated: its prompts hide the layout, so
+        that only guidance knows it."""
         ...
 
 
@@ -134,7 +140,9 @@ class Guidance(Method):
 
     @property
     def name(self) -> str:
-        options = "&".join(f"{name}={text}" for name, text in self.settings.texts().items())
+        texts = self.settings.texts()
+        del texts["maps"]  # changes no pixel
+        options = "&".join(f"{name}={text}" for name, text in texts.items())
         return f"psg:{self.preset}?{options}"
 
     def check_request(self, request: ImageRequest) -> None:
@@ -142,17 +150,20 @@ class Guidance(Method):
         relations_of(request.fields)
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:
-        """The image; its report has the loss before each update, and the extra time and memory.
+        """The image; its report has the tokens, loss and PoS before each update, and the extra time
+        and memory.
 
-        Raises GeneratorError where a word is not in the prompt, or no layer has maps of the size.
+        Raises GeneratorError where a word is not in the prompt or shares tokens with the other, and
+        where no layer has maps of the size.
         """
         relations = relations_of(request.fields)
-        if self.settings.words == "and":
-            request = replace(request, prompt=SPATIAL.sub(" and ", request.prompt))
+        unstated = self.settings.words == "and"
         base = innermost(self.inner)
         if isinstance(base, Guidable):
-            strength = self.settings.steps * self.settings.scale / FULL
-            return base.guided(min(1.0, strength)).generate(request)
+            strength = min(1.0, self.settings.steps * self.settings.scale / FULL)
+            return base.guided(strength, unstated=unstated).generate(request)
+        if unstated:
+            request = replace(request, prompt=SPATIAL.sub(" and ", request.prompt))
         if not self.settings.steps:
             return self.inner.generate(request)
         pipeline = find_pipeline(self.inner)
@@ -198,10 +209,11 @@ class _GuidedRun:
         self._pipeline = pipeline
         self._model = denoisers(pipeline)[0]
         self._settings = settings
-        self._relations = [
-            (token_places(pipeline, prompt, a), relation, token_places(pipeline, prompt, b))
-            for a, relation, b in relations
-        ]
+        claims = place_claims(prompt, relations)
+        words = dict.fromkeys(word for a, _, b in claims for word in (a, b))
+        self._tokens = {word: token_places(pipeline, prompt, word) for word in words}
+        _refuse_shared(self._tokens)
+        self._claims: list[tuple[PromptWord, Any, PromptWord]] = list(claims)
         self._arguments: Arguments = {}
         self._input = ""
         self._time_scale = 1.0
@@ -209,16 +221,34 @@ class _GuidedRun:
         self._layers = 0
         self.losses: list[float] = []
         """Loss before each update."""
+        self._steps: list[int] = []
+        self._scores: list[list[float]] = []
+        self._profiles: list[list[list[list[float]]]] = []
         self._seconds = 0.0
         self._bytes = 0
 
     def report(self) -> dict[str, Any]:
-        """Loss before each update, seconds of all updates, and MiB that their gradients need."""
-        return {
+        """Tokens that are guided, loss and PoS of each relation before each update, seconds of all
+        updates, and MiB that their gradients need."""
+        words = [(word, list(tokens.items())) for word, tokens in self._tokens.items()]
+        report = {
+            "tokens": [
+                {
+                    "word": word.name,
+                    "at": word.start,
+                    "tokens": [text for _, text in tokens],
+                    "places": [place for place, _ in tokens],
+                }
+                for word, tokens in words
+            ],
+            "relations": [[a.name, relation, b.name] for a, relation, b in self._claims],
+            "steps": self._steps,
             "losses": [round(loss, 6) for loss in self.losses],
+            "pos": self._scores,
             "extra_seconds": round(self._seconds, 3),
             "extra_mib": round(self._bytes / 2**20, 2),
         }
+        return report | ({"maps": self._profiles} if self._settings.maps else {})
 
     def draw(self, call: Callable[[], Image]) -> Image:
         """Returns the image of `call`, with its latents moved."""
@@ -275,6 +305,7 @@ class _GuidedRun:
                 (gradient,) = torch.autograd.grad(loss, start)
             moved = (start - self._settings.factor(step) * gradient).detach()
             self.losses.append(float(loss.detach()))
+            self._steps.append(step)
         self._bytes = max(self._bytes, sum(saved.values()))
         self._seconds += time.perf_counter() - started
         return moved.to(latents.dtype)
@@ -302,18 +333,44 @@ class _GuidedRun:
         if self._settings.size:  # with 0 smaller maps may come first
             self._layers = len(layer_maps)
         maps = _smoothed(torch.stack(layer_maps).mean(0), self._settings.smooth)
-        last = max(max(*first, *second) for first, _, second in self._relations)
+        last = max(place for tokens in self._tokens.values() for place in tokens)
         if last >= maps.shape[-1]:
             raise ValueError(
                 f"psg: the model reads {maps.shape[-1]} tokens of the prompt, and the last word of "
                 f"its relations is token {last + 1}: it can't be guided there"
             )
         total = latents.new_zeros(())
-        for first, relation, second in self._relations:
-            a, b = (maps[..., places].mean(-1) for places in (first, second))
+        scores: list[float] = []
+        profiles: list[list[list[float]]] = []
+        for first, relation, second in self._claims:
+            a, b = (maps[..., list(self._tokens[word])].mean(-1) for word in (first, second))
             convention: Any = self._settings.loss
             total = total + guidance_loss(a, b, relation, convention).sum()
+            scores.append(round(float(pos_tensor(a.detach(), b.detach(), relation).mean()), 6))
+            if self._settings.maps:
+                profiles.append([_profile(weights.detach(), relation) for weights in (a, b)])
+        self._scores.append(scores)
+        self._profiles.append(profiles)
         return total
+
+
+def _profile(weights: Tensor, relation: Relation) -> list[float]:
+    """A map, shape (batch, height, width), projected onto the axis of a relation: shares of its
+    weight by column or row, averaged over the batch."""
+    sums = weights.sum(-2 if relation in SIDEWAYS else -1)
+    shares = (sums / sums.sum(-1, keepdim=True).clamp(min=1e-12)).mean(0)
+    return [round(share, 5) for share in shares.tolist()]
+
+
+def _refuse_shared(tokens: Mapping[PromptWord, Mapping[int, str]]) -> None:
+    """Raises ValueError where two things share a token: guidance would pull it both ways."""
+    for a, b in itertools.combinations(tokens, 2):
+        shared = tokens[a].keys() & tokens[b].keys()
+        if a.name != b.name and shared:
+            token = tokens[a][min(shared)]
+            raise ValueError(
+                f"{a.name!r} and {b.name!r} share the token {token!r}: psg can't guide them apart"
+            )
 
 
 def _smoothed(maps: Tensor, sd: float) -> Tensor:

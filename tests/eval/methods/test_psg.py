@@ -21,7 +21,8 @@ from counterprior.eval.methods.attention import (
     token_places,
     watch_attention,
 )
-from counterprior.eval.methods.psg import SPATIAL, relations_of
+from counterprior.eval.methods.psg import SPATIAL, _refuse_shared, relations_of
+from counterprior.eval.methods.words import PromptWord
 from counterprior.scenes.scene import Scene
 
 STATED = {"object_a": "dog", "relation": "left_of", "object_b": "cat"}
@@ -46,6 +47,10 @@ def test_the_loss_falls_and_no_step_changes_nothing(opened: Opened, kind: str) -
     losses = report["losses"]
     assert len(losses) == 4 and losses == sorted(losses, reverse=True) and losses[-1] < losses[0]
     assert -1 <= losses[-1] < 0 and report["extra_mib"] > 0 and report["extra_seconds"] > 0
+    assert [-(row[0] ** 2) for row in report["pos"]] == pytest.approx(losses, abs=1e-5)
+    assert report["relations"] == [["dog", "left_of", "cat"]] and report["steps"] == [0] * 4
+    assert [entry["word"] for entry in report["tokens"]] == ["dog", "cat"]
+    assert all(entry["tokens"] and entry["places"] for entry in report["tokens"])
     every = guided("steps=9")  # of three
     assert len(json.loads(every.info[REPORT])["psg"]["losses"]) == 3
     assert len({plain.tobytes(), first.tobytes(), every.tobytes()}) == 3
@@ -86,11 +91,17 @@ def test_maps_are_shares_of_attention(opened: Opened, kind: str) -> None:
 def test_words_are_found_among_the_tokens_that_the_denoiser_gets(opened: Opened) -> None:
     for kind in ("sd15", "flux", "qwen-image", "pixart", "sd3"):
         pipeline = opened(kind).pipeline
-        dog, cat = (token_places(pipeline, "a dog and a cat", word) for word in ("dog", "cat"))
-        assert dog and cat and max(dog[:1]) < min(cat[:1]), kind
-        assert not set(dog) & set(cat)
-    with pytest.raises(ValueError, match="'horse' is not in the prompt"):
-        token_places(opened("sd15").pipeline, "a dog", "horse")
+        words = PromptWord("dog", 2, 5), PromptWord("cat", 12, 15)
+        dog, cat = (token_places(pipeline, "a dog and a cat", word) for word in words)
+        assert dog and cat and min(dog) < min(cat), kind
+        assert not dog.keys() & cat.keys()
+
+
+def test_refuses_two_things_in_one_token() -> None:
+    with pytest.raises(ValueError, match="'dog' and 'cat' share the token 'dogcat'"):
+        _refuse_shared(
+            {PromptWord("dog", 0, 3): {1: "dogcat"}, PromptWord("cat", 3, 6): {1: "dogcat"}}
+        )
 
 
 def test_relations_come_from_the_row() -> None:
@@ -127,6 +138,23 @@ def test_the_second_variant_guides_a_prompt_without_spatial_words(opened: Opened
     assert off.tobytes() == plain.tobytes()
 
 
+def test_the_record_keeps_projected_maps_if_asked(opened: Opened) -> None:
+    method = "psg:sd14?size=0&steps=2"
+    stated = replace(request("sd15"), fields=STATED)
+    plain, kept = (
+        apply_methods(opened("sd15"), [method + option]) for option in ("", "&maps=true")
+    )
+    assert plain.identity() == kept.identity()  # no pixel differs
+    images = [generator.generate(stated) for generator in (plain, kept)]
+    assert images[0].tobytes() == images[1].tobytes()  # type: ignore[union-attr]
+    without, report = (json.loads(image.info[REPORT])["psg"] for image in images)  # type: ignore[union-attr]
+    assert "maps" not in without and len(report["maps"]) == 2
+    for ((a, b),), (score,) in zip(report["maps"], report["pos"], strict=True):
+        assert sum(a) == pytest.approx(1, abs=1e-3) == sum(b)
+        pairs = sum(x * y for i, x in enumerate(a) for j, y in enumerate(b) if i <= j)
+        assert pairs == pytest.approx(score, abs=1e-3)
+
+
 def test_refuses_map_size_of_no_layer(opened: Opened) -> None:
     method = apply_methods(opened("sd15"), ["psg:sd14?size=64"])
     with raises("generator-failed", "size 64", "size=0", error=GeneratorError):
@@ -138,7 +166,8 @@ def test_words_that_the_model_does_not_read_can_not_be_guided(opened: Opened) ->
     method = apply_methods(opened("sd15"), ["psg:sd14?size=0&steps=1"])
     with raises("generator-failed", "77 tokens", "token 96", error=GeneratorError):
         method.generate(replace(request("sd15", long), fields=STATED))
-    places = token_places(opened("sd3").pipeline, long, "cat")
+    cat = PromptWord("cat", len(long) - 3, len(long))
+    places = token_places(opened("sd3").pipeline, long, cat)
     clip, both = CLIP_LENGTH, len(opened("sd3").pipeline.tokenizer_3(long).input_ids)
     assert places and all(clip <= place < clip + both for place in places)
 
@@ -165,6 +194,20 @@ def test_the_renderer_obeys_more_and_grows_grainy() -> None:
     strong = apply_methods(base, ["psg:sd14"])
     plain, grainy = (np.asarray(g.generate(asked[0]), float) for g in (base, strong))
     assert np.std(grainy - plain) == pytest.approx(12, rel=0.2)
+
+
+def test_the_renderer_is_guided_even_where_the_prompt_says_and() -> None:
+    asked = [ImageRequest("A dog to the left of a cat.", seed, fields=STATED) for seed in range(20)]
+
+    def obeyed(*methods: str) -> float:
+        generator = apply_methods("render:?grounding=0.5&order_bias=-9", methods)
+        scenes = [Scene.of(generator.generate(request)) for request in asked]  # type: ignore[arg-type]
+        return sum(scene.left_to_right()[0] == "dog" for scene in scenes) / len(scenes)
+
+    assert obeyed() < obeyed("psg:sd14?words=and") == 1
+    half = obeyed("psg:sd14?words=and&scale=10")
+    assert 0.2 < half < 0.8  # of guidance alone: the prompt says nothing
+    assert half < obeyed("psg:sd14?scale=10")
 
 
 @pytest.mark.parametrize(
