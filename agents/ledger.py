@@ -137,6 +137,10 @@ class Ledger:
             self._claim.release()
             self._claim = None
 
+    def has_run(self, run: str) -> bool:
+        """Whether inputs of a run are recorded."""
+        return run in self._runs
+
     def inputs(self, run: str) -> Any:
         """The recorded inputs of a run. Raises LedgerError if no run of that name is recorded."""
         if run not in self._runs:

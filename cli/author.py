@@ -53,6 +53,14 @@ def constrained(
     domain: Annotated[list[str] | None, Input(help="A domain to open; repeatable.")] = None,
     rounds: Annotated[int, Sampling(min=1, help="Maximum number of rounds.")] = 20,
     target: Annotated[int, Sampling(min=1, help="Pairs in the bank at which to stop.")] = 400,
+    proposals: Annotated[
+        int | None,
+        Sampling(
+            min=1,
+            max=60,
+            help="Proposals of a round; without it, missing pairs over the rounds that remain.",
+        ),
+    ] = None,
     eyes: Annotated[
         bool, Model(help="Show the Critic the drawn image of each proposal: its model sees images.")
     ] = False,
@@ -66,7 +74,7 @@ def constrained(
     from ..builders.authoring.constrained import author_constrained
 
     session = model.settings()
-    loop = LoopSettings(rounds, target, domains=tuple(domain or ()), eyes=eyes)
+    loop = LoopSettings(rounds, target, proposals=proposals, domains=tuple(domain or ()), eyes=eyes)
     with progress_bar() as progress:
         print_authored(author_constrained(session, loop, base, bank, progress))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from ...errors import UsageError
@@ -42,6 +43,15 @@ STORED_FIELDS = (
     *("rationale", "tell_left", "tell_right", "mirror_safe", "scope"),
 )
 """Fields of an entry that the bank stores unchanged, in its order."""
+
+FLAGGED = "the Critic: nothing fixes its layout, or it names a side, or it is wrong"
+"""Reason of a flag: the Critic lists numbers only."""
+
+MOST_PROPOSALS = 40
+"""Proposals that a round asks for at most, so that the answers of all roles have room."""
+
+LOWEST_SURVIVAL = 0.25
+"""Lowest share of proposals assumed to enter the bank, however few did so far."""
 
 PROPOSED_FIELDS = {"standard": 200, "rationale": 400, "failure": 400, "scope": 80}
 """The same for a proposal."""
@@ -113,8 +123,8 @@ class ConstrainedLoop:
     def _round(self, number: int) -> Round:
         now = Round(number)
         wanted = gaps(self.domains, self._pairs.values(), self.settings.target)
-        last = self._result.rounds[-1] if self._result.rounds else None
-        briefing = scout_text(number, self.settings, self._pairs.values(), wanted, last)
+        now.requested = self._requested(number)
+        briefing = scout_text(now, self.settings, self._pairs.values(), wanted, self._result.rounds)
         scouting = self._ask(now, SCOUT, layouts_text(self.contract), briefing)
         if scouting is None:
             return now
@@ -128,6 +138,10 @@ class ConstrainedLoop:
         now.criticism = self._ask(now, CRITIC, *critic_parts(now, wanted, images))
         if now.criticism is None:
             return now
+        if self.settings.lists_flagged:
+            for flagged in now.flagged:
+                sent = _name(now.proposals[flagged - 1])
+                now.rejected.append(Rejected("critic", sent, FLAGGED))
         for number, back in now.returned.items():
             sent = _name(now.proposals[number - 1])
             now.rejected.append(Rejected("image", sent, one_line(back.why, QUOTED)))
@@ -140,6 +154,18 @@ class ConstrainedLoop:
         for entry in curation.entries:
             self._decide(entry, now)
         return now
+
+    def _requested(self, number: int) -> int:
+        """Proposals to ask for: what is missing over the rounds that remain of the plan, and as
+        many more as earlier rounds lost."""
+        if self.settings.proposals is not None:
+            return self.settings.proposals
+        rounds = self.settings.planned or self.settings.rounds
+        missing = self.settings.target - len(self._pairs)
+        asked = sum(past.requested for past in self._result.rounds)
+        won = len(self._pairs) - len(self._base)
+        survival = min(1.0, max(LOWEST_SURVIVAL, won / asked)) if asked else 1.0
+        return min(MOST_PROPOSALS, ceil(missing / max(1, rounds - number + 1) / survival))
 
     def _images(self, now: Round) -> dict[int, bytes]:
         """The drawn images of proposals by number, where the Critic sees images."""
@@ -158,7 +184,7 @@ class ConstrainedLoop:
 
     def _sound(self, proposals: Sequence[Proposal], now: Round) -> Iterator[Proposal]:
         """Proposals that may be shown to the next role, up to the number asked for."""
-        for proposal in proposals[: self.settings.proposals]:
+        for proposal in proposals[: now.requested]:
             fault = _text_faults(proposal, PROMPT_FIELDS, PROPOSED_FIELDS)
             fault = fault or _layout_fault(proposal)
             if fault is None and proposal.domain not in self.domains:

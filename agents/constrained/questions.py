@@ -18,21 +18,26 @@ SHOWN_PAIRS = 400
 SHOWN_REJECTIONS = 20
 """Rejections of the last round that the Scout is told."""
 
+SHOWN_FLAGS = 200
+"""Proposals that the Critic rejected before the last round, which the Scout is told, the newest."""
+
 QUOTED = 300
 """Characters of a directive or reason that is passed on."""
 
 
 def scout_text(
-    number: int,
+    now: Round,
     settings: LoopSettings,
     pairs: Collection[KnownPair],
     wanted: Gaps,
-    last: Round | None,
+    past: Sequence[Round],
 ) -> str:
-    """The gaps, the pairs of the bank, and the results of the last round."""
+    """The gaps, the pairs of the bank, the results of the last round, and what the Critic turned
+    down before."""
+    last = past[-1] if past else None
     sections = [
-        f"Round {number}. The bank holds {len(pairs)} of {settings.target} pairs. "
-        f"Propose {settings.proposals} new ones.",
+        f"Round {now.number}. The bank holds {len(pairs)} of {settings.target} pairs. "
+        f"Propose {now.requested} new ones.",
         f"Pairs still wanted:\n{describe(wanted)}",
     ]
     if pairs:
@@ -40,6 +45,8 @@ def scout_text(
     # What hygiene stopped is not quoted: it may be written to be read by a model.
     if last and (lines := [f"{r.what}: {r.why}" for r in last.rejected if r.by != "hygiene"]):
         sections.append("Rejected last round:\n" + _data(lines[:SHOWN_REJECTIONS]))
+    if settings.lists_flagged and (lines := _turned_down(past[:-1])):
+        sections.append("Rejected by the Critic in earlier rounds:\n" + _data(lines))
     if last and last.criticism:
         lines = [one_line(text, QUOTED) for text in last.criticism.directives]
         sections.append("The Critic's directives:\n" + _data(lines))
@@ -88,6 +95,12 @@ def curator_text(now: Round, written: Mapping[str, Written]) -> str:
             "Proposals that stand:\n" + _numbered(now.proposals, standing),
         ]
     )
+
+
+def _turned_down(rounds: Sequence[Round]) -> list[str]:
+    """Proposals that the Critic flagged or sent back, the newest last."""
+    rejected = [r for past in rounds for r in past.rejected if r.by in ("critic", "image")]
+    return list(dict.fromkeys(r.what for r in rejected))[-SHOWN_FLAGS:]
 
 
 def _pair_lines(pairs: Iterable[KnownPair], wanted: Gaps) -> list[str]:

@@ -20,12 +20,18 @@ class LoopSettings:
     """Pairs in the bank, including those it starts with."""
     patience: int = 3
     """Rounds in a row without an accepted entry after which the loop is saturated."""
-    proposals: int = 20
-    """Proposals that a round asks for."""
+    proposals: int | None = None
+    """Proposals that a round asks for; None for the missing pairs over the rounds that remain."""
     domains: tuple[str, ...] = ()
     """Domains to add to those of the bank."""
     eyes: bool = False
     """Whether the Critic is shown the drawn image of each proposal; its model must see images."""
+    planned: int | None = None
+    """Rounds over which the missing pairs are spread; None for `rounds`. A run that is resumed with
+    more rounds keeps its plan."""
+    lists_flagged: bool = True
+    """Whether the Scout is told which proposals the Critic flagged. Ledgers of earlier versions
+    were recorded without."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,8 @@ class Round:
     """From 1."""
     calls: list[str] = field(default_factory=list)
     """Ledger ids of its calls."""
+    requested: int = 0
+    """Proposals that the Scout was asked for."""
     failure: str = ""
     """Role without a usable answer, and the reason; empty in a complete round."""
     proposals: list[Proposal] = field(default_factory=list)
@@ -105,9 +113,16 @@ class Round:
         listed = self.criticism.returned if self.criticism else ()
         return {back.proposal: back for back in listed if back.proposal in self.shown}
 
+    @property
+    def flagged(self) -> list[int]:
+        """Proposals that the Critic flagged as arbitrary, without those that it sent back."""
+        listed = {*self.criticism.arbitrary} if self.criticism else set()
+        return sorted((listed & {*range(1, len(self.proposals) + 1)}) - {*self.returned})
+
     def archive(self) -> dict[str, Any]:
         """The round as plain data."""
         plain = asdict(replace(self, proposals=[], criticism=None))
+        del plain["requested"]  # archives of earlier versions lack it
         plain["proposals"] = [p.model_dump() for p in self.proposals]
         plain["criticism"] = self.criticism.model_dump() if self.criticism else None
         return plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -59,6 +59,8 @@ def author_constrained(
                     f"{session.ledger}: extended a bank; name that bank as --base",
                     code="another-run",
                 )
+        elif opened.ledger.has_run(RUN):
+            loop = _resumed(opened.ledger.inputs(RUN), loop)
         opened.ledger.bind(RUN, inputs(contract, loop))
         recorded_calls = len(opened.ledger)
 
@@ -83,7 +85,8 @@ def author_constrained(
 
 def inputs(contract: BankContract, loop: LoopSettings) -> dict[str, Any]:
     """Returns the inputs of a run's prompts, which its ledger records."""
-    return {
+    plan = {"rounds": loop.planned or loop.rounds} if loop.lists_flagged else {}
+    return plan | {
         "target": loop.target,
         "proposals": loop.proposals,
         "domains": sorted({*contract.domains, *loop.domains}),
@@ -116,10 +119,20 @@ def recorded(
         rounds=rounds,
         target=ledger_inputs["target"],
         patience=UNLIMITED,
-        proposals=ledger_inputs["proposals"],
         eyes=ledger_inputs["eyes"],
     )
-    return then, loop
+    return then, _resumed(ledger_inputs, loop)
+
+
+def _resumed(ledger_inputs: Mapping[str, Any], loop: LoopSettings) -> LoopSettings:
+    """The settings with the recorded plan, so that recorded rounds ask what they asked; a number
+    of proposals that was not recorded stays, for the ledger to refuse."""
+    return replace(
+        loop,
+        proposals=ledger_inputs["proposals"] if loop.proposals is None else loop.proposals,
+        planned=ledger_inputs.get("rounds"),
+        lists_flagged="rounds" in ledger_inputs,
+    )
 
 
 def constrained_contract(base: Path | None) -> BankContract:

@@ -17,7 +17,7 @@ from counterprior.agents.budget import Budget, Price, PriceTable
 from counterprior.agents.caller import Caller
 from counterprior.agents.chat import ChatRequest, Completion, ImagePart, Usage
 from counterprior.agents.constrained.answers import Proposal
-from counterprior.agents.constrained.loop import ConstrainedLoop
+from counterprior.agents.constrained.loop import FLAGGED, ConstrainedLoop
 from counterprior.agents.constrained.rounds import Authored, LoopSettings
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.pairs import KnownPair
@@ -178,10 +178,44 @@ def test_the_critics_flags_hold_against_the_curator(run: Any, cast: Any) -> None
         return said | {"arbitrary": [2]} if role == "critic" else said
 
     authored = run(play)
-    assert [(r.by, r.why) for r in authored.rounds[0].rejected] == [
-        ("critic", "proposal 2 was flagged as arbitrary")
+    assert [(r.by, r.what.partition(" |")[0], r.why) for r in authored.rounds[0].rejected] == [
+        ("critic", "the Q key", FLAGGED),
+        ("critic", "the Q key", "proposal 2 was flagged as arbitrary"),
     ]
     assert "2. {" not in run.asked[2].user[2] and "3. {" in run.asked[2].user[2]
+
+
+def test_the_scout_learns_of_flags_in_every_later_round(run: Any, cast: Any) -> None:
+    def play(role: str, text: str) -> Any:
+        said = cast.play(role, text)
+        flag = role == "critic" and "Round 1." in text
+        return said | {"arbitrary": [2, 99]} if flag else said
+
+    first = run(play, rounds=3).rounds[0]
+    second, third = run.asked[3].user[1], run.asked[6].user[1]
+    pair = first.rejected[0].what
+    assert pair.startswith("the Q key | the E key | on ")
+    assert f"Rejected last round:\n<data>\n- {pair}: {FLAGGED}" in second
+    assert f"Rejected by the Critic in earlier rounds:\n<data>\n- {pair}\n</data>" in third
+    assert "earlier rounds" not in second and third.count(pair) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "requests"),
+    [
+        ({"rounds": 5, "target": 21}, [4, 6, 8, 11, 20]),  # the cast has 3 for each
+        ({"rounds": 3, "target": 400}, [40, 40, 40]),  # more has no room in an answer
+        ({"rounds": 3, "target": 100, "proposals": 7}, [7, 7, 7]),
+        ({"rounds": 3, "planned": 2, "target": 11}, [5, 12, 12]),  # resumed with more rounds
+    ],
+)
+def test_a_round_asks_for_its_share_of_what_is_missing(
+    run: Any, cast: Any, settings: dict[str, int], requests: list[int]
+) -> None:
+    rounds = run(cast.play, **settings).rounds
+    assert [r.requested for r in rounds] == requests
+    scouts = [r.user[1] for r in run.asked if r.role.endswith("scout")]
+    assert all(f"Propose {n} new" in text for n, text in zip(requests, scouts, strict=True))
 
 
 def test_the_critic_sees_what_the_fact_says_and_sends_a_proposal_back(

@@ -49,10 +49,23 @@ def test_the_script_still_makes_the_demonstration(cli: Cli, replayed: Path, tmp_
     # Mend with the two commands of agents/demo/README.md.
     script = f"scripted:{DEMO / 'constrained.script.json'}"
     live = ("--backend", script, "--ledger", "l.jsonl", "--rounds", "3", "--target", "12")
+    live += ("--proposals", "20")
     done = cli("author", "constrained", *live, "--bank", "live", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for folder in ("constrained", "archive", "review"):
+    for folder in ("constrained", "review"):
         assert files(tmp_path / "live" / folder) == files(replayed / folder)
+    recorded, live_archive = files(replayed / "archive"), files(tmp_path / "live" / "archive")
+    assert set(recorded) == set(live_archive)
+    flags = 0
+    for name, content in live_archive.items():
+        round_ = json.loads(content)
+        entries = round_["rejected"]
+        round_["rejected"] = [r for r in entries if r["by"] != "critic"]
+        flags += len(entries) - len(round_["rejected"])
+        assert round_ == json.loads(recorded[name])
+    assert flags == 1  # the recorded run is older than the entries for what the Critic flags
+    ledger = (tmp_path / "l.jsonl").read_text()
+    assert "the Critic: nothing fixes its layout" in ledger and "in earlier rounds" in ledger
 
 
 def test_errors_are_one_line_and_an_exit_code(cli: Cli, tmp_path: Path) -> None:

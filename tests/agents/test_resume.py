@@ -114,3 +114,24 @@ def test_other_settings_with_an_old_ledger_are_an_error(
     session = SessionSettings(tmp_path / "ledger.jsonl", stage.spec("openai"))
     with raises("changed-call", '"target": 500', error=DriftError):
         author_constrained(session, LoopSettings(target=500), small_bank, tmp_path / "bank")
+
+
+@pytest.mark.parametrize("older", [{}, {"lists_flagged": False, "proposals": 20}])
+def test_more_rounds_ask_recorded_ones_what_they_were_asked(
+    stage: Any, small_bank: Path, tmp_path: Path, older: dict[str, Any]
+) -> None:
+    """Also where the ledger was written before rounds planned and the Scout learned of flags."""
+    session = SessionSettings(tmp_path / "l.jsonl", stage.spec("openai"))
+
+    def play(rounds: int, name: str, **changes: Any) -> int:
+        loop = LoopSettings(rounds, 500, **changes)
+        asked = len(stage.asked)
+        author_constrained(session, loop, small_bank, tmp_path / name)
+        return len(stage.asked) - asked
+
+    assert play(2, "two", **older) == 6
+    assert play(4, "four") == 6 and play(4, "again") == 0
+    with Ledger(session.ledger, read_only=True) as ledger:
+        assert ledger.inputs("constrained").get("rounds") == (None if older else 2)
+    with raises("changed-call", "proposals", error=DriftError):
+        play(4, "other", proposals=7)
