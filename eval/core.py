@@ -249,6 +249,9 @@ class Question:
     and all `objects` that the prompt names, separated by `|`."""
     text: str = ""
     """Text to judge in place of an image; shown before the prompt."""
+    scale: str = ""
+    """Prompt that asks for a number from 0 (no) to 10 (yes) in place of an answer; empty for a
+    question without degrees."""
 
     @property
     def id(self) -> str:
@@ -271,7 +274,8 @@ class Verdict:
     raw: str = ""
     """The judge's answer, verbatim; for `error` the message."""
     number: float | None = None
-    """Measurement in [0, 1], e.g. a PSE; None unless the judge measures."""
+    """Measurement in [0, 1], e.g. a PSE, or a tenth of a number from 0 to 10; None unless the judge
+    measures or answers on a scale."""
     probabilities: Mapping[str, float] | None = None
     """Label -> probability, summing to 1 over the question's labels, if the backend has them."""
     mass: float | None = None

@@ -1,16 +1,19 @@
 """`openai`, `anthropic`, `scripted`: judges that are models behind a server.
 
-``openai:MODEL[@BASE_URL][?max_tokens=n&logprobs=n&clips=together]``, and the backend's own
-options. With ``clips=together`` one question shows all chosen frames of a clip. Every call goes
+``openai:MODEL[@BASE_URL][?max_tokens=n&logprobs=n&clips=together&answer=scale]``, and the
+backend's own options. With ``clips=together`` one question shows all chosen frames of a clip. With
+``answer=scale`` free yes/no questions are answered by a number from 0 to 10. Every call goes
 through a ledger, so that a run that was killed pays for no question twice.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import cached_property
-from typing import Annotated, ClassVar
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -30,6 +33,12 @@ from . import CallPlan, Clips, together_identity
 MAX_TOKENS = 1024
 """Bound of an answer: one digit, and what a model thinks before it."""
 
+TOP = 10
+"""Highest number of a scale; the lowest is 0."""
+AMBIGUOUS = 0.01
+"""Share of a first token `1`, without one `10` beside it, above which nobody knows how much of it
+is the beginning of 10: the number as written counts then, not its expectation."""
+
 LEAST_MASS = 0.5
 """Probability that the first token is any of the answers, from which it tells them apart."""
 
@@ -45,10 +54,13 @@ class ChatJudgeOptions(ConnectionOptions):
     """Alternatives to the first token that are asked for; 20 is the most that the API gives."""
     clips: Clips = "frames"
     """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
+    answer: Literal["label", "scale"] = "label"
+    """How free yes/no questions are answered: `label` by a digit for yes or no, `scale` by a number
+    from 0 to 10, whose expectation counts where `logprobs` gives the probabilities."""
 
 
 class ChatJudge:
-    """A model that is shown the pictures and the question's prompt, and answers with a digit."""
+    """A model that is shown the pictures and the question's prompt, and answers with a number."""
 
     options: ClassVar[type[Options]] = ChatJudgeOptions
 
@@ -58,6 +70,7 @@ class ChatJudge:
         self._plan = plan
         self._max_tokens = options.max_tokens
         self._logprobs = options.logprobs
+        self._on_scale = options.answer == "scale"
         self._system = read_prompt("judge")
 
     @classmethod
@@ -75,12 +88,17 @@ class ChatJudge:
             "max_tokens": str(self._max_tokens),
             "logprobs": str(self._logprobs),
             **together_identity(self.takes_clips),
+            **({"answer": f"scale {read_prompt('scale').version}"} if self._on_scale else {}),
         }
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:
         calls = ((question, self._call(question)) for question in questions)
         for question, answer in self._caller.stream(calls):
-            yield question, _verdict(question, answer)
+            verdict = _scale_verdict if self._has_scale(question) else _verdict
+            yield question, verdict(question, answer)
+
+    def _has_scale(self, question: Question) -> bool:
+        return self._on_scale and bool(question.scale)
 
     def check(self) -> None:
         """Raises BackendError, and UnpricedError where a cap is set."""
@@ -94,6 +112,9 @@ class ChatJudge:
         return self._plan.caller(self._backend, prefix=kind, identity=identity, holder=self)
 
     def _call(self, question: Question) -> Call[str | None]:
+        parse: Callable[[str], str | None] = partial(parse_answer, allowed=question.answers)
+        if self._has_scale(question):
+            question, parse = replace(question, prompt=question.scale), parse_number
         request = ChatRequest(
             role="judge",
             system=self._system.text.strip(),
@@ -106,11 +127,11 @@ class ChatJudge:
         )
         # The content is part of the id: a picture that was made anew is a new call, not a drift.
         content = spec_hash(self._backend.identity(), request)[:16]
-        answers = question.answers
-        return Call(f"{question.id}/{content}", request, lambda text: parse_answer(text, answers))
+        return Call(f"{question.id}/{content}", request, parse)
 
 
-def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
+def _failure(answer: Answer[str | None]) -> Verdict | None:
+    """The verdict on a call without an answer; None for one with an answer."""
     text = answer.completion.text if answer.completion else ""
     if answer.status == "refused":
         return Verdict("refused", text)
@@ -118,11 +139,44 @@ def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
         return Verdict("error", answer.problem)
     if answer.status != "ok" or answer.value is None or answer.completion is None:
         return Verdict("unparsed", text)
-    label = question.answers[answer.value]
+    return None
+
+
+def _verdict(question: Question, answer: Answer[str | None]) -> Verdict:
+    if (failure := _failure(answer)) is not None:
+        return failure
+    assert answer.completion is not None and answer.value is not None
+    text, label = answer.completion.text, question.answers[answer.value]
     if text.strip() != answer.value:  # thoughts came first: the first token is not the answer
         return Verdict(label, text)
     shares, mass = first_token_shares(answer.completion, question.answers)
     return Verdict(label, text, probabilities=shares, mass=mass)
+
+
+def _scale_verdict(question: Question, answer: Answer[str | None]) -> Verdict:
+    """The number, a tenth of what was written or of its expectation, and the label nearer to it."""
+    if (failure := _failure(answer)) is not None:
+        return failure
+    assert answer.completion is not None and answer.value is not None
+    text, number, mass = answer.completion.text, float(answer.value), None
+    if text.strip() == answer.value:  # else thoughts came first
+        expected, mass = expected_number(answer.completion)
+        number = number if expected is None else expected
+    yes, no = question.labels[:2]
+    return Verdict(yes if number >= TOP / 2 else no, text, number=number / TOP, mass=mass)
+
+
+def expected_number(completion: Completion) -> tuple[float | None, float | None]:
+    """Expectation of a number from 0 to 10 over the first token, and the mass of all such numbers.
+
+    The expectation is None without log probabilities, below `LEAST_MASS`, and where a `1` may be
+    the beginning of a 10 that is two tokens.
+    """
+    numbers = {str(number): str(number) for number in range(TOP + 1)}
+    shares, mass = first_token_shares(completion, numbers)
+    if shares is None or (shares["1"] > AMBIGUOUS and not shares["10"]):
+        return None, mass
+    return sum(int(number) * share for number, share in shares.items()), mass
 
 
 def first_token_shares(
@@ -158,3 +212,16 @@ def parse_answer(text: str, allowed: Container[str]) -> str | None:
     """
     answer = without_thoughts(text)
     return answer if answer and answer in allowed else None
+
+
+def parse_number(text: str) -> str | None:
+    """The number from 0 to 10, where it is all that the model wrote after its thoughts; else None.
+
+    >>> [parse_number(text) for text in ("7", "<think>4?</think> 6.5", "10")]
+    ['7', '6.5', '10']
+    >>> [parse_number(text) for text in ("11", "-1", "7/10", "7.", "nan", "7 of 10", "")]
+    [None, None, None, None, None, None, None]
+    """
+    answer = without_thoughts(text)
+    stated = re.fullmatch(r"[0-9]{1,2}([.][0-9]{1,6})?", answer)
+    return answer if stated and float(answer) <= TOP else None

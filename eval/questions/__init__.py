@@ -23,6 +23,13 @@ class Prompt:
         """First 12 hexadecimal digits of the text's SHA-256; part of every record."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
+    @property
+    def scaled(self) -> Prompt:
+        """The same question with a number from 0 to 10 as its answer: the file `scale` in place of
+        the answers and all that follows them."""
+        question, _, _ = self.text.partition("$answers")
+        return Prompt(f"{self.name}_scale", question + read_prompt("scale").text)
+
     def fill(self, **values: str) -> str:
         """The prompt with every placeholder filled. Raises KeyError where one has no value."""
         return Template(self.text).substitute(values).strip() + "\n"

@@ -204,7 +204,9 @@ def ask_together(frames: Sequence[Question]) -> Question:
     first = frames[0]
     images = (*first.images[:-1], *(question.images[-1] for question in frames))
     preface = read_prompt("clip").fill(count=str(len(frames)))
-    return replace(first, prompt=f"{preface}\n{first.prompt}", images=images, frame=None, digest="")
+    scale = f"{preface}\n{first.scale}" if first.scale else ""
+    prompt = f"{preface}\n{first.prompt}"
+    return replace(first, prompt=prompt, scale=scale, images=images, frame=None, digest="")
 
 
 def ask_yes_no(
@@ -215,7 +217,7 @@ def ask_yes_no(
     image: Image | None,
     probe: str = ORIGINAL,
 ) -> Question:
-    """Asks a free yes/no question; `swap` exchanges the digits of the answers.
+    """Asks a free yes/no question, or how far it is so; `swap` exchanges the digits of the answers.
 
     image: None if a text is judged.
     """
@@ -233,6 +235,7 @@ def ask_yes_no(
         prompt=prompt.fill(question=question, answers=_listed(digits, labels)),
         answers=dict(zip(digits, labels, strict=True)),
         images=() if image is None else (image,),
+        scale=prompt.scaled.fill(question=question),
     )
 
 

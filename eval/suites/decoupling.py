@@ -1,7 +1,8 @@
 """`rule_decoupling`, `attribute_decoupling`: does the image show what usually isn't so? (CF-World)
 
 Rules as they hold here and elsewhere, on plain shapes (section 5.1); the same concepts in rare and
-in common company (section 5.2). One question an image: does it show its assessment point?
+in common company (section 5.2). One question an image: does it show its assessment point? The
+judge's `degree` of yes counts.
 """
 
 from __future__ import annotations
@@ -9,18 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
 from PIL.Image import Image
 
 from ...schema import AttributeDecoupling, RuleDecoupling
-from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
+from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score, count_excluded
 from ..questions import read_prompt
 from ..questions.asking import ask_yes_no
-from .base import Headline, Measure, Suite, by_variant, case_items
-from .scoring import grouped, mean_worth, variant_scores
-from .worths import YES_NO
+from .base import Headline, Item, Measure, Suite, by_variant
+from .scoring import cluster_numbers, grouped, mean_value, statistics, variant_columns
+from .worths import YES_NO, degree
 
 QUESTION = "shows"
 D = TypeVar("D", RuleDecoupling, AttributeDecoupling)
+
+
+def shown(outcome: Outcome) -> float:
+    """How far an image shows its point by its judge, in [0, 1]; NaN for a failure."""
+    return degree(outcome.verdict(QUESTION))
+
+
+def mean_shown(name: str, outcomes: Sequence[Outcome], group: str = ALL) -> Score:
+    """The mean of `shown`."""
+    return mean_value(name, outcomes, shown, lambda outcome: outcome.label(QUESTION), group)
 
 
 def shown_headline(variant: str, meaning: str) -> Headline:
@@ -29,7 +41,11 @@ def shown_headline(variant: str, meaning: str) -> Headline:
         score=f"shown_{variant}",
         better="higher",
         meaning=meaning,
-        items=case_items(QUESTION, YES_NO, variant),
+        items=lambda outcomes: {
+            o.case.id: Item((shown(o),), o.case.cluster)
+            for o in outcomes
+            if o.case.variant == variant
+        },
         broken_down=("shown",),
     )
 
@@ -47,20 +63,33 @@ class Decoupling(Suite[D]):
         return [ask_yes_no(case, QUESTION, read_prompt(*self.prompts), question, images[-1])]
 
     def correctness(self, outcome: Outcome) -> float:
-        return YES_NO.of(outcome.verdict(QUESTION))
+        return shown(outcome)
 
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         for variant, of_variant in by_variant(outcomes, self.variants):
-            yield self.measure(f"shown_{variant}", of_variant, QUESTION, unit="1")
+            measure = Measure(f"shown_{variant}", of_variant, shown, YES_NO, "1")
+            yield frozenset((QUESTION,)), measure
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
-        return [
-            *(
-                mean_worth(f"shown_{variant}", of_variant, QUESTION, YES_NO, unit="1")
-                for variant, of_variant in by_variant(outcomes, self.variants)
-            ),
-            *variant_scores(("gap",), outcomes, QUESTION, YES_NO, self.variants, unit="1"),
+        values = np.array([shown(outcome) for outcome in outcomes], dtype=float)
+        columns, missing = variant_columns(values, outcomes, self.variants)
+        labels = (outcome.label(QUESTION) for outcome in outcomes)
+        gap: list[Score] = statistics(
+            ("gap",),
+            columns,
+            cluster_numbers(outcomes),
+            ends=YES_NO.ends,
+            statistic=lambda means: means[..., :1] - means[..., 1:],
+            counts=[int((~np.isnan(values)).sum())],
+            unit="1",
+            excluded=count_excluded(labels, YES_NO.values),
+            missing=missing,
+        )
+        of_variants: list[Score] = [
+            mean_shown(f"shown_{variant}", of_variant)
+            for variant, of_variant in by_variant(outcomes, self.variants)
         ]
+        return [*of_variants, *gap]
 
 
 class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
@@ -88,7 +117,7 @@ class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         by_rule = [
-            mean_worth("shown", members, QUESTION, YES_NO, unit="1", group=group)
+            mean_shown("shown", members, group)
             for group, members in grouped(outcomes)
             if group != ALL
         ]

@@ -20,7 +20,7 @@ from ..questions.asking import ask_yes_no
 from ..stats.bootstrap import Array
 from .base import Headline, Item, Items, Measure, Suite, by_variant
 from .scoring import in_groups, statistics
-from .worths import YES_NO
+from .worths import YES_NO, degree
 
 GATE = 0.5
 """S of L1 from which the group counts: a generator that can't draw the scene says nothing."""
@@ -68,13 +68,9 @@ def premise_ratio(l1: ArrayLike, l2: ArrayLike) -> NDArray[np.float64]:
 def image_score(outcome: Outcome) -> float:
     """S of one image in [0, 1]; NaN unless all of its questions have an answer.
 
-    s_i is the judge's probability of yes where it has one, and 1 or 0 by its label elsewhere.
+    s_i is the `degree` to which the judge says yes.
     """
-    answers = []
-    for name in QUESTIONS:
-        verdict = outcome.verdict(name)
-        share = verdict.share("yes")
-        answers.append(YES_NO.of(verdict) if share is None else share)
+    answers = [degree(outcome.verdict(name)) for name in QUESTIONS]
     return weighted_score([outcome.case.weights[name] for name in QUESTIONS], answers)
 
 

@@ -40,6 +40,19 @@ class Worth:
 YES_NO = Worth({"yes": 1.0, "no": 0.0})
 
 
+def degree(verdict: Verdict) -> float:
+    """How far a judge says yes, in [0, 1]; NaN for a failure.
+
+    Its number on a scale, else its probability of yes, else 1 or 0 by its label.
+    """
+    if verdict.failed:
+        return math.nan
+    if verdict.number is not None:
+        return verdict.number
+    share = verdict.share("yes")
+    return YES_NO.of(verdict) if share is None else share
+
+
 def values_of(
     outcomes: Sequence[Outcome], question: str, worth: Worth, probe: str = ORIGINAL
 ) -> Array:

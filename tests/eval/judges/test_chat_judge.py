@@ -12,14 +12,18 @@ from typing import Any
 import pytest
 from PIL import Image
 from refusals import raises
+from wire import user_text
 
 from counterprior.agents.budget import Budget, BudgetError, PriceTable
 from counterprior.agents.chat import BackendError, Completion
 from counterprior.agents.outage import PATIENCE
-from counterprior.eval.core import Question, Verdict
+from counterprior.eval.core import Case, Question, Verdict
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.judges import CallPlan, open_judge
 from counterprior.eval.judges.chat import first_token_shares
+from counterprior.eval.questions import read_prompt
+from counterprior.eval.questions.asking import ask_yes_no
+from counterprior.eval.suites.worths import degree
 
 Ask = Callable[..., Question]
 PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
@@ -209,6 +213,80 @@ def test_a_first_token_that_is_no_answer_gives_no_probabilities(
     done = Completion("ok", "1", None, {}, first_token=((token, logprob),))
     shares, found = first_token_shares(done, {"1": "a", "2": "b"})
     assert shares is None and found == pytest.approx(mass, abs=1e-4)
+
+
+@pytest.fixture
+def yes_no() -> Question:
+    """A free question, which may be answered on a scale."""
+    case = Case("row", "L1", 7, 0, "A cat on a mat.", ("cats",))
+    image = Image.new("RGB", (48, 32), "red")
+    return ask_yes_no(case, "point", read_prompt("assess_strict"), "Is a cat there?", image)
+
+
+def log_probabilities(**shares: float) -> list[tuple[str, float]]:
+    return [(token.removeprefix("n"), math.log(share)) for token, share in shares.items()]
+
+
+def test_expectation_of_a_number_is_exact(server: Any, plan: CallPlan, yes_no: Question) -> None:
+    server.answer = lambda body: "7"
+    server.tokens = log_probabilities(n7=0.5, n10=0.2, n0=0.1, n1=0.1, The=0.1)
+    verdict = one(server.spec("openai", "logprobs=20&answer=scale"), plan, yes_no)
+    expected = (0.5 * 7 + 0.2 * 10 + 0.1) / 0.9 / 10
+    assert verdict.number == pytest.approx(expected, abs=1e-12) and verdict.label == "yes"
+    assert verdict.mass == pytest.approx(0.9) and degree(verdict) == verdict.number
+    sent = user_text(server.asked[0].body)
+    assert "adversarial examiner" in sent and "Question: Is a cat there?" in sent
+    assert "from 0 to 10" in sent and "digit" not in sent and "1: " not in sent
+    # One token 1 may be the first half of 10: only what was written is known.
+    server.tokens = log_probabilities(n1=0.8, n9=0.1)
+    server.answer = lambda body: "10"
+    spec = server.spec("openai", "logprobs=20&answer=scale")
+    unclear = one(spec, plan, replace(yes_no, case="another"))
+    assert unclear.number == 1
+
+
+@PROTOCOLS
+@pytest.mark.parametrize(
+    ("text", "number", "label"),
+    [
+        ("8", 0.8, "yes"),
+        ("5", 0.5, "yes"),
+        ("4.5", 0.45, "no"),
+        ("0", 0.0, "no"),
+        ("<think>1?</think>\n10", 1.0, "yes"),
+        *(
+            (text, None, "unparsed")
+            for text in ("11", "-1", "7/10", "I say 7", "", "nan", "<think>7")
+        ),
+    ],
+)
+def test_a_stated_number_is_a_tenth_and_anything_else_is_unparsed(
+    *,
+    server: Any,
+    protocol: str,
+    plan: CallPlan,
+    yes_no: Question,
+    text: str,
+    number: Any,
+    label: str,
+) -> None:
+    server.answer = lambda body: text
+    verdict = one(server.spec(protocol, "answer=scale"), plan, yes_no)
+    assert (verdict.label, verdict.number) == (label, number)
+    assert math.isnan(degree(verdict)) == (number is None), "never 0"
+
+
+def test_a_scale_is_for_free_questions(
+    server: Any, plan: CallPlan, ask: Ask, yes_no: Question
+) -> None:
+    server.answer = lambda body: "2"
+    spec = server.spec("openai", "answer=scale")
+    verdict = one(spec, plan, ask())
+    assert (verdict.label, verdict.number) == ("first_left", None)
+    plain, scale = (open_judge(s, plan).identity() for s in (server.spec("openai"), spec))
+    assert scale == plain | {"answer": f"scale {read_prompt('scale').version}"}
+    with raises("bad-option", "answer", "scale"):
+        open_judge(server.spec("openai", "answer=stars"), plan)
 
 
 def test_a_cap_ends_the_run_before_it_is_passed(server: Any, ask: Ask, tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ import pytest
 from PIL import Image
 from refusals import assert_refused, raises
 
-from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.data import read_rows
+from counterprior.eval.engine.evaluation import RunSettings, outcomes
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate
 from counterprior.eval.generators import as_generator
 from counterprior.eval.people.gate import GRID, GateSample, calibrate
 from counterprior.eval.stats.agreement import cohen_kappa, confusion
+from counterprior.eval.suites.worlds import QUESTIONS, image_score
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -127,3 +129,46 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     accepted[1] = ("elsewhere", "accept", "yes")
     other = cli("audit", "gate", run, "--labels", write(tmp_path / "b.csv", accepted))
     assert_refused(other, "unknown-reference", "b.csv:3: case:", "'elsewhere'")
+
+
+def test_numbers_make_the_gate_more_than_one_question(
+    full_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    """A judge answers each question with a number from 0 to 10, in the file of a script."""
+    rng, lines = random.Random(1), []
+    rows = {row.id: row for row in read_rows(str(full_release), "counterfactual").rows}
+    stated: dict[str, float] = {}
+    for row in rows.values():
+        for question in (getattr(row, name) for name in QUESTIONS):
+            stated.setdefault(question.text, rng.choice((0, 3, 4, 4.5, 5, 6, 7, 10)))
+    for text, number in sorted(stated.items(), key=lambda item: -len(item[0])):
+        contains = [f"Question: {text}\n", "from 0 to 10"]
+        lines.append({"role": "judge", "contains": contains, "answer": f"{number:g}"})
+    (tmp_path / "script.json").write_text(json.dumps(lines))
+    out = tmp_path / "run"
+    done = cli(
+        *("eval", "--suite", "counterfactual", "--data", full_release, "--limit", "60"),
+        *("--generator", "python:gold_judges:painter", "--out", out, "--unchecked"),
+        *("--judge", f"scripted:{tmp_path / 'script.json'}?answer=scale"),
+    )
+    assert done.returncode == 0, done.stderr
+    (log,) = Run.open(out).judges()
+    scores, deciding = [], []
+    for outcome in outcomes(Run.open(out), log):
+        asked = {name: getattr(rows[outcome.case.row], name) for name in QUESTIONS}
+        numbers = {name: stated[question.text] / 10 for name, question in asked.items()}
+        assert {name: outcome.verdict(name).number for name in asked} == numbers
+        weights = {name: question.weight for name, question in asked.items()}
+        mean = sum(weights[n] * numbers[n] for n in asked) / sum(weights.values())
+        assert image_score(outcome) == pytest.approx(mean, abs=1e-12)
+        if outcome.case.variant == "L1":
+            scores.append((outcome.case.id, mean))
+            deciding.append(numbers["assessment"])
+    passes = [score >= 0.5 for _, score in scores]
+    assert passes != [number >= 0.5 for number in deciding], "as yes or no they are the same"
+    accepted = [(case, "accept", "yes" if score >= 0.4 else "no") for case, score in scores]
+    labels = write(tmp_path / "a.csv", accepted)
+    gated = cli("audit", "gate", out, "--labels", labels, "--json", "--folds", "2")
+    (found,) = json.loads(gated.stdout).values()
+    assert found["chosen"]["kappa"] == 1 and 0.3 < found["chosen"]["threshold"] <= 0.45
+    assert found["published"]["kappa"] < 1

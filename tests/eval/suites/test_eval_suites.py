@@ -715,3 +715,27 @@ def test_an_item_counts_in_the_categories_of_both_its_entities(text_release: Pat
         assert score.n == 2 * len(having) and score.value == 100
         # Always the same in a handful of pairs is no certainty.
         assert 0 < score.interval.low < 100
+
+
+def test_decoupling_takes_degrees_of_yes() -> None:
+    """A number counts before a probability, and a probability before the label."""
+    verdicts = [
+        Verdict("yes", number=0.7, probabilities={"yes": 0.1, "no": 0.9}),
+        Verdict("no", probabilities={"yes": 0.4, "no": 0.6}),
+        Verdict("yes"),
+        Verdict("unparsed", number=0.0),
+    ]
+    outcomes = [
+        Outcome(Case(f"r{number}", variant, 0, 0, "", (f"rule{number}",)), {key: verdict})
+        for variant in ("factual", "counterfactual")
+        for number, verdict in enumerate(verdicts)
+        if (key := ("shows", "original")) and (variant == "factual" or number < 2)
+    ]
+    suite = SUITES["rule_decoupling"]()
+    scores = {score.name: score for score in suite.score(outcomes)}
+    assert scores["shown_factual"].value == pytest.approx((0.7 + 0.4 + 1) / 3)
+    assert scores["shown_factual"].excluded == {"unparsed": 1} and scores["shown_factual"].n == 3
+    assert scores["gap"].value == pytest.approx(0.7 - 0.55) and scores["gap"].n == 5
+    items = suite.headline.items(outcomes)
+    assert [item.values[0] for item in items.values()] == [0.7, 0.4]
+    assert [suite.correctness(outcome) for outcome in outcomes[:3]] == [0.7, 0.4, 1.0]
