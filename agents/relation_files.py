@@ -10,18 +10,21 @@ from pathlib import Path
 from ..errors import DataError
 from ..progress import Progress
 from ..storage import write_whole
-from .relations import EXTRACTOR, Extracted, agreement, extract
+from .relations import EXTRACTOR, READER, Extracted, agreement, extract
 from .session import SessionSettings, open_session
 
 
-def extract_file(session: SessionSettings, prompts: Path, out: Path, progress: Progress) -> str:
+def extract_file(
+    session: SessionSettings, prompts: Path, out: Path, progress: Progress, conveyed: bool = False
+) -> str:
     """Writes one JSON line per distinct prompt to `out`; returns how far both agree, as JSON.
 
-    Raises DataError for a file that can't be read.
+    conveyed: whether the model also lists relations that no word of place states. Raises DataError
+    for a file that can't be read.
     """
     with open_session(session) as opened:
-        caller = opened.author(EXTRACTOR.name)
-        results = extract(caller, read_prompts(prompts), progress)
+        role = READER if conveyed else EXTRACTOR
+        results = extract(opened.author(role.name), read_prompts(prompts), progress, role)
     write_whole(out, "".join(_line(result) for result in results))
     agreement_result = agreement(results)
     return json.dumps(

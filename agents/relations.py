@@ -58,12 +58,16 @@ class Extraction(Struct):
 
 
 EXTRACTOR = Role("relations/extractor", Extraction, 1_000)
+"""Extracts what a prompt states."""
+
+READER = Role("relations/reader", Extraction, 1_000)
+"""Extracts what a prompt states or conveys otherwise (PSE, appendix B.7)."""
 
 _CONNECTORS: tuple[tuple[str, Direction], ...] = (
     (r"(?:to|on|at) the left(?:-hand)?(?: side)? of|(?:directly |just )?left of", "left"),
     (r"(?:to|on|at) the right(?:-hand)?(?: side)? of|(?:directly |just )?right of", "right"),
-    (r"on top of|(?:directly |just |high )?above|over|atop", "top"),
-    (r"(?:directly |just )?below|under(?:neath)?|beneath|at the bottom of", "bottom"),
+    (r"(?:on|at) (?:the )?top of|(?:directly |just |high )?above|over|atop", "top"),
+    (r"(?:directly |just )?below|under(?:neath)?|beneath|(?:at|on) the bottom of", "bottom"),
     (r"in front of", "front"),
     (r"behind|at the back of|(?:(?:partly|partially|half) )?(?:hidden|covered) by", "behind"),
 )
@@ -138,11 +142,16 @@ def extract(
     caller: Caller,
     prompts: Iterable[tuple[str, str]],
     progress: Progress = silent,
+    role: Role[Extraction] = EXTRACTOR,
 ) -> list[Extracted]:
-    """Both readings of every (id, prompt), in order."""
+    """Both readings of every (id, prompt), in order.
+
+    role: `EXTRACTOR` or `READER`; one ledger can hold both.
+    """
     listed = list(prompts)
+    stem = "relations" if role is EXTRACTOR else role.name
     calls = [
-        Call(f"relations/{name}", EXTRACTOR.request(f"<data>\n{text}\n</data>"), EXTRACTOR.read)
+        Call(f"{stem}/{name}", role.request(f"<data>\n{text}\n</data>"), role.read)
         for name, text in listed
     ]
     answers = caller.call_many(calls, "relations", progress)

@@ -187,6 +187,10 @@ def relations(
     prompts: Annotated[Path, typer.Argument(help="Text file with one prompt per line.")],
     model: SessionOptions,
     out: Annotated[Path, Output(help="JSONL file to write.")],
+    conveyed: Annotated[
+        bool,
+        Input("--conveyed", help="Also list relations that no word of place states (PSE B.7)."),
+    ] = False,
     concurrency: Concurrency = 8,
 ) -> None:
     """Extract spatial relations from free prompts, by a model and by rules (PSE, appendix).
@@ -198,7 +202,7 @@ def relations(
 
     session = model.settings(concurrency=concurrency)
     with progress_bar() as progress:
-        print(extract_file(session, prompts, out, progress))
+        print(extract_file(session, prompts, out, progress, conveyed))
 
 
 def rarity(

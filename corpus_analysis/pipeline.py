@@ -231,25 +231,26 @@ def choose(
 ) -> tuple[list[PairToJudge], dict[str, Any]]:
     """Returns the pairs to judge, and counts of all pairs by their outcome.
 
-    Keeps the first caption of each image (as in the paper), once, and the first of equal images,
-    by bytes or by difference hash.
+    Keeps the first caption of each place and of each address (as in the paper), once, and the first
+    of equal images, by bytes or by difference hash.
     """
     pairs = list(pairs)
-    sources = map(ImageSource.of, pairs)
+    sources = list(map(ImageSource.of, pairs))
     keys = [source.key if source else "" for source in sources]
     repeated = set(duplicates(retrieved, keys))
     captions: dict[str, tuple[Any, ...]] = {}
     counts = dict.fromkeys(COUNTS, 0)
     chosen: dict[str, PairToJudge] = {}
-    for pair, key in zip(pairs, keys, strict=True):
-        if not key:
+    for pair, source, key in zip(pairs, sources, keys, strict=True):
+        if source is None:
             continue
         counts["pairs_with_source"] += 1
         if retrieved.records[key]["status"] != "success":
             continue
         counts["pairs_with_image"] += 1
         caption = (pair["text"], pair["source"], pair["row"])
-        if captions.setdefault(key, caption) != caption:
+        first_captions = [captions.setdefault(name, caption) for name in source.names]
+        if first_captions != [caption] * len(first_captions):
             counts["duplicate_url"] += 1
         elif key in repeated:
             counts["duplicate_image"] += 1

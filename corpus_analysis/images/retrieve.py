@@ -50,6 +50,11 @@ class ImageSource:
         """16 hex digits that name its image and its record: of the place, else the address."""
         return url_key(f"place {self.place}" if self.place else self.url)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Keys of which each names one image: the record's, and the address's if it has one."""
+        return frozenset((self.key, url_key(self.url))) if self.url else frozenset((self.key,))
+
 
 @dataclass(frozen=True)
 class Retrieved:

@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from counterprior.agents.relations import extract_by_rules
 from counterprior.agents.session import SessionSettings
 from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites import SUITES
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 NAMES = {
     "left_of": "left",
@@ -58,6 +62,11 @@ def test_the_rules_read_every_chain_of_the_release() -> None:
         ),
         ("two dogs; a red ball under the old bench", [("old bench", "top", "red ball")]),
         ("a cup above a plate behind a jug", [("cup", "top", "plate"), ("jug", "front", "plate")]),
+        (
+            "A balloon on the bottom of a chicken and on the left of a lamp",
+            [("chicken", "top", "balloon"), ("balloon", "left", "lamp")],
+        ),
+        ("a bird on the top of a post", [("bird", "top", "post")]),
         ("a cat between a dog and a horse", []),
         ("a ball behind it", []),
         ("a quiet morning", []),
@@ -100,3 +109,25 @@ def test_both_readings_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert lines[2]["problem"].startswith("invalid")
     with raises("no-such-file", "none.txt"):
         extract_file(settings, tmp_path / "none.txt", tmp_path / "o", lambda *_: None)
+
+
+def test_conveyed_relations_are_another_reading(cli: Cli, tmp_path: Path) -> None:
+    """By command: a ledger holds both readings, and each is replayed."""
+    script = [
+        {"role": "relations/extractor", "contains": [], "answer": {"relations": []}},
+        {
+            "role": "relations/reader",
+            "contains": ["sitting"],
+            "answer": {"relations": [{"first": "man", "relation": "top", "second": "chair"}]},
+        },
+    ]
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    (tmp_path / "prompts.txt").write_text("a man sitting on a chair\n")
+    command = ("author", "relations", "prompts.txt", "--ledger", "l.jsonl", "--out", "out.jsonl")
+    for model in (("--backend", "scripted:script.json"), ("--replay",)):
+        for option, relations in (((), 0), (("--conveyed",), 1)):
+            done = cli(*command, *model, *option, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            (line,) = (tmp_path / "out.jsonl").read_text().splitlines()
+            assert len(json.loads(line)["by_model"]) == relations
+            assert json.loads(line)["by_rules"] == []

@@ -31,7 +31,7 @@ from counterprior.corpus_analysis.alignment.layout_judge import (
 )
 from counterprior.corpus_analysis.alignment.page import render_page
 from counterprior.corpus_analysis.alignment.rates import JudgedPair, align, rate
-from counterprior.corpus_analysis.images.retrieve import Retrieved, url_key
+from counterprior.corpus_analysis.images.retrieve import ImageSource, Retrieved, url_key
 from counterprior.corpus_analysis.mining.mine_shard import MineSettings
 from counterprior.corpus_analysis.pipeline import CorpusSettings, choose, run
 from counterprior.corpus_analysis.sources.shards import SourceSettings
@@ -245,6 +245,26 @@ def test_chooses_one_caption_per_address_and_one_of_equal_images() -> None:
         "reasons": {"ok": 4, "dns": 1},
         "opt_outs": {},
     }
+
+
+def test_an_address_counts_once_where_images_come_with_the_rows() -> None:
+    same = "http://host/same.jpg"
+    pairs = [
+        pair_row(1, url=same, image="a.parquet#0", row=1),
+        pair_row(2, url=same, image="a.parquet#0", row=1),  # another pair of the same caption
+        pair_row(3, url=same, image="a.parquet#3", row=3),  # the same address, encoded anew
+        pair_row(4, url="", image="b.tar#4", row=4),
+        pair_row(5, url="", image="b.tar#5", row=5),  # no address: nothing is shared
+    ]
+    sources = [ImageSource.of(pair) for pair in pairs]
+    records = {s.key: record(n) for n, s in enumerate(sources) if s}
+    chosen, counts = choose(pairs, Retrieved(records, Path("x")))
+    assert [c.pair["id"] for c in chosen] == ["pair-1", "pair-2", "pair-4", "pair-5"]
+    assert (counts["duplicate_url"], counts["pairs_distinct"]) == (1, 4)
+    # The first row of an address may have no image; then the next one stands for it.
+    records[sources[0].key] = {"status": "failed_to_decode", "reason": "decode"}  # type: ignore[union-attr]
+    chosen, counts = choose(pairs, Retrieved(records, Path("x")))
+    assert [c.pair["id"] for c in chosen] == ["pair-3", "pair-4", "pair-5"]
 
 
 # --- questions ---------------------------------------------------------------------------------
