@@ -6,7 +6,8 @@ the reverse. The model agrees with the bank only if it affirms the first and den
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -170,16 +171,19 @@ def reliability(results: Sequence[Verification]) -> VerifierReliability:
         failed=agreements.count("failed"),
         statements=n,
         accuracy=accuracy,
-        kappa=_kappa(table),
+        kappa=kappa_of(table),
         yes_rate=yes_rate,
     )
 
 
-def _kappa(table: Sequence[tuple[bool, bool]]) -> float | None:
-    n = len(table)
-    if not n:
-        return None
-    observed = sum(a == b for a, b in table) / n
-    a, b = sum(x for x, _ in table) / n, sum(y for _, y in table) / n
-    expected = a * b + (1 - a) * (1 - b)
-    return None if expected == 1 else (observed - expected) / (1 - expected)
+def kappa_of(answers: Sequence[tuple[Hashable, Hashable]]) -> float | None:
+    """Cohen's kappa of pairs of labels; None without any, or if only one label occurs.
+
+    >>> kappa_of([("yes", "yes"), ("no", "no"), ("yes", "no"), ("no", "no")])
+    0.5
+    """
+    n = len(answers)
+    first, second = Counter(a for a, _ in answers), Counter(b for _, b in answers)
+    expected = sum(first[label] * second[label] for label in first)
+    observed = n * sum(a == b for a, b in answers)
+    return (observed - expected) / (n * n - expected) if expected < n * n else None

@@ -141,6 +141,13 @@ def consistency(
     smallest_side: Annotated[
         int, Sampling(min=1, help="Smallest side in pixels; smaller images are left out.")
     ] = 512,
+    cycles: Annotated[
+        int, Sampling(min=1, help="Annotations per image at most, until reviewers accept one.")
+    ] = 3,
+    answerable: Annotated[
+        bool,
+        Model("--answerable", help="Reject questions that the caption alone does not answer."),
+    ] = False,
     concurrency: Concurrency = 8,
 ) -> None:
     """Write captions, edits and questions for your images, by a game of two models (ACON).
@@ -158,6 +165,8 @@ def consistency(
         limit=limit,
         smallest_side=smallest_side,
         second_reviewer=second_reviewer,
+        cycles=cycles,
+        answerable=answerable,
     )
     with progress_bar() as progress:
         print_authored(author_consistency(session, game, base, bank, progress))

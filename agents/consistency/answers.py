@@ -76,3 +76,10 @@ class ItemReview(Struct):
     """To the ten questions, then the two of each edit."""
     edits_possible: bool
     """All three can be done and seen."""
+
+
+class Reading(Struct):
+    """A second model's answers from the caption alone."""
+
+    answers: list[Literal["yes", "no", "unclear"]] = Field(min_length=16, max_length=16)
+    """To the ten questions, then the two of each edit."""

@@ -1,8 +1,8 @@
-"""The game: tell, draw, judge, tell again, compare, review (ACON 3).
+"""The game: tell, draw, judge, tell again, compare, review; what is rejected once more (ACON 3).
 
 Only this module decides who sees what. The teller sees the image, never the drawing. The drawer
 sees only the caption. No model judges its own caption, and the reviewer answers the questions
-without their key.
+without their key. The reader answers them from the caption alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..caller import Answer, Call, Caller
 from ..chat import ImagePart
 from ..hygiene import one_line, text_fault
 from ..roles import Role
-from .answers import Asked, ImageComparison, ItemReview, Judgment, Screening, Telling
+from .answers import Asked, ImageComparison, ItemReview, Judgment, Reading, Screening, Telling
 from .material import material_faults
 
 SCREENER = Role("consistency/screener", Screening, 300)
@@ -27,6 +27,7 @@ TELLER = Role("consistency/teller", Telling, 1_500)
 JUDGE = Role("consistency/judge", Judgment, 400)
 COMPARER = Role("consistency/comparer", ImageComparison, 3_000)
 REVIEWER = Role("consistency/reviewer", ItemReview, 1_000)
+READER = Role("consistency/reader", Reading, 1_000)
 
 SENTENCE = 400
 """Longest sentence of a caption, in characters."""
@@ -64,6 +65,18 @@ class GivenImage:
         return int(self.sha256[:8], 16) % 2**31
 
 
+@dataclass(frozen=True)
+class ReviewedAnnotation:
+    """One cycle's annotation of an image, as it was reviewed."""
+
+    key: tuple[str, ...]
+    """Right answers of the 16 questions, `yes` or `no`."""
+    answers: tuple[tuple[str, ...], ...]
+    """Each reviewer's own answers: `yes`, `no` or `unclear`."""
+    objections: tuple[str, ...]
+    """Of the reviewers and the reader that object; empty if it was accepted."""
+
+
 @dataclass
 class GameItem:
     """One image on its way through the game."""
@@ -75,13 +88,19 @@ class GameItem:
     caption: str = ""
     """The caption that was found good, or the last one."""
     tellings: int = 0
-    """Number of captions written so far."""
+    """Number of captions written so far, in all cycles."""
+    teller: int = 0
+    """Who wrote the caption: 0 for the author, 1 for the partner."""
+    cycle: int = 1
+    """Cycle of annotation, from 1."""
+    reviewed: list[ReviewedAnnotation] = field(default_factory=list)
+    """Annotations that were reviewed, one of each cycle that came so far."""
     comparison: ImageComparison | None = None
     """Questions and edits."""
     fate: Fate | Literal[""] = ""
-    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by a reviewer, so that a
-    person decides; `discarded`: both of two reviewers object; `failed`: a role gave no usable
-    answer. Empty while the game goes on."""
+    """`accepted`; `screened` out; `recaptioned` too often; `disputed` by a reviewer in the last
+    cycle, so that a person decides; `discarded`: both of two reviewers object there; `failed`: a
+    role gave no usable answer. Empty while the game goes on."""
     why: str = ""
     """The reason, unless accepted."""
     drawing: bytes = b""
@@ -95,6 +114,17 @@ class GameItem:
         """Ends the game for this item."""
         self.fate, self.why = fate, one_line(why, 300)
 
+    @property
+    def id(self) -> str:
+        """Start of the ids of its calls in this cycle."""
+        stem = f"image/{self.image.sha256[:16]}"
+        return stem if self.cycle == 1 else f"{stem}/cycle{self.cycle}"
+
+    def annotate_again(self) -> None:
+        """Starts the next cycle; the rejected annotation is shown to those who write."""
+        self.cycle += 1
+        self.fate, self.why, self.drawing = "", "", b""
+
 
 class AnnotationGame:
     """One run over images: stage after stage, with all images of a stage in parallel."""
@@ -106,11 +136,18 @@ class AnnotationGame:
         drawer: Drawer,
         tellings: int = 3,
         second: Caller | None = None,
+        *,
+        cycles: int = 1,
+        answerable: bool = False,
     ) -> None:
         """`partner`, a second model, captions after a bad judgment, judges and reviews; `second`, a
         third one, reviews on its own, without the partner's review.
 
-        Raises UsageError if two of them are the same model.
+        tellings: captions of a cycle at most. cycles: annotations of an image at most, each after
+        reviewers rejected the one before. answerable: whether the partner also answers every
+        question from the caption alone, and objects where it can't.
+
+        Raises UsageError if two of the models are the same.
         """
         if author.author == partner.author:
             raise UsageError(
@@ -125,6 +162,8 @@ class AnnotationGame:
         self._reviewers = (partner,) if second is None else (partner, second)
         self._drawer = drawer
         self._tellings = tellings
+        self._cycles = cycles
+        self._answerable = answerable
 
     def run(
         self,
@@ -134,19 +173,29 @@ class AnnotationGame:
         """Every image with its fate, in order; a repeated image is played once."""
         items = list({p.sha256: GameItem(p) for p in images}.values())
         self._screen(items, progress)
+        self._annotate(_playing(items), progress)
+        for _ in range(1, self._cycles):
+            rejected = [item for item in items if item.fate in ("disputed", "discarded")]
+            for item in rejected:
+                item.annotate_again()
+            self._annotate(rejected, progress)
+        return items
+
+    def _annotate(self, items: list[GameItem], progress: Progress) -> None:
+        """One cycle: captions until one is judged good, questions and edits, reviews."""
         for turn in range(self._tellings):
-            self._tell(_playing(items, without_comparison=True), turn, progress)
-        for item in _playing(items, without_comparison=True):
-            if item.tellings == self._tellings and not item.drawing:
-                item.end("recaptioned", f"{item.tellings} captions were judged bad: {item.why}")
+            self._tell(_playing(items), turn, progress)
+        for item in _playing(items):
+            if not item.drawing:
+                why = f"{self._tellings} captions were judged bad: {item.why}"
+                item.end("recaptioned", why)
         self._compare(_playing(items), progress)
         self._review(_playing(items), progress)
-        return items
 
     def _screen(self, items: list[GameItem], progress: Progress) -> None:
         author = self._models[0]
         calls = [
-            Call(f"{_id(i)}/screener", SCREENER.request(*_show(i.image.data)), SCREENER.read)
+            Call(f"{i.id}/screener", SCREENER.request(*_show(i.image.data)), SCREENER.read)
             for i in items
         ]
         for item, answer in _zip(items, author.call_many(calls, "screen", progress)):
@@ -163,18 +212,20 @@ class AnnotationGame:
     def _tell(self, items: list[GameItem], turn: int, progress: Progress) -> None:
         """Captions each image and has it drawn and judged; a good one keeps its drawing."""
         items = [item for item in items if not item.drawing]
-        teller, judge = self._models[turn % 2], self._models[(turn + 1) % 2]
+        # All of them are in the same cycle; each cycle begins with the other model.
+        writer = (turn + items[0].cycle - 1) % 2 if items else 0
+        teller, judge = self._models[writer], self._models[1 - writer]
         calls = [
-            Call(f"{_id(i)}/teller{turn}", TELLER.request(*_telling(i)), _read_telling)
-            for i in items
+            Call(f"{i.id}/teller{turn}", TELLER.request(*_telling(i)), _read_telling) for i in items
         ]
         for item, answer in _zip(items, teller.call_many(calls, f"tell {turn + 1}", progress)):
             if (telling := _value(item, answer, TELLER)) is not None:
                 item.caption = " ".join(telling.sentences)
                 item.tellings += 1
+                item.teller = writer
         drawn = self._draw([item for item in items if not item.fate], turn, progress)
         judged = [
-            Call(f"{_id(i)}/judge{turn}", JUDGE.request(*_show(i.image.data, drawing)), JUDGE.read)
+            Call(f"{i.id}/judge{turn}", JUDGE.request(*_show(i.image.data, drawing)), JUDGE.read)
             for i, drawing in drawn
         ]
         answers = judge.call_many(judged, f"judge {turn + 1}", progress)
@@ -201,8 +252,8 @@ class AnnotationGame:
     def _compare(self, items: list[GameItem], progress: Progress) -> None:
         calls = [
             Call(
-                f"{_id(i)}/comparer",
-                COMPARER.request(*_show(i.image.data, i.drawing)),
+                f"{i.id}/comparer",
+                COMPARER.request(*_show(i.image.data, i.drawing), *_rejected_material(i)),
                 _read_comparison,
             )
             for i in items
@@ -211,11 +262,11 @@ class AnnotationGame:
             item.comparison = _value(item, answer, COMPARER)
 
     def _review(self, items: list[GameItem], progress: Progress) -> None:
-        objections_by_image: dict[str, list[str]] = {}
+        reviews: dict[str, list[ItemReview]] = {}
         for number, reviewer in enumerate(self._reviewers):
             calls = [
                 Call(
-                    f"{_id(i)}/reviewer{number + 1 if number else ''}",
+                    f"{i.id}/reviewer{number + 1 if number else ''}",
                     REVIEWER.request(*_show(i.image.data), _paper(i)),
                     REVIEWER.read,
                 )
@@ -224,23 +275,38 @@ class AnnotationGame:
             stage = "review again" if number else "review"
             for item, answer in _zip(items, reviewer.call_many(calls, stage, progress)):
                 if (review := _value(item, answer, REVIEWER)) is not None:
-                    objection = "; ".join(_objections(item, review))
-                    objections_by_image.setdefault(item.image.sha256, []).append(objection)
+                    reviews.setdefault(item.image.sha256, []).append(review)
+        unanswered = self._read(_playing(items), progress) if self._answerable else {}
         for item in _playing(items):
-            objections = [
-                objection for objection in objections_by_image[item.image.sha256] if objection
-            ]
+            of_item = reviews[item.image.sha256]
+            of_reviewers = ["; ".join(_objections(item, review)) for review in of_item]
+            objections = [text for text in of_reviewers if text]
             everybody = len(objections) == len(self._reviewers) > 1
+            if unread := unanswered.get(item.image.sha256, ""):
+                objections.append(unread)
+            annotation = ReviewedAnnotation(
+                key=tuple(_answer_text(question) for question in item.questions()),
+                answers=tuple(tuple(review.answers) for review in of_item),
+                objections=tuple(objections),
+            )
+            item.reviewed.append(annotation)
             fate: Fate = "discarded" if everybody else "disputed" if objections else "accepted"
             item.end(fate, " | ".join(objections))
 
+    def _read(self, items: list[GameItem], progress: Progress) -> dict[str, str]:
+        """SHA-256 of an image -> its questions that the caption alone does not answer rightly."""
+        calls = [Call(f"{i.id}/reader", READER.request(_paper(i)), READER.read) for i in items]
+        answers = self._models[1].call_many(calls, "read", progress)
+        unanswered = {}
+        for item, answer in _zip(items, answers):
+            if (reading := _value(item, answer, READER)) is not None:
+                wrong = _wrong_answers(item, reading.answers)
+                unanswered[item.image.sha256] = "; ".join(f"by the caption, {w}" for w in wrong)
+        return unanswered
 
-def _playing(items: list[GameItem], without_comparison: bool = False) -> list[GameItem]:
-    return [i for i in items if not i.fate and not (without_comparison and i.comparison)]
 
-
-def _id(item: GameItem) -> str:
-    return f"image/{item.image.sha256[:16]}"
+def _playing(items: list[GameItem]) -> list[GameItem]:
+    return [item for item in items if not item.fate]
 
 
 def _show(*images: bytes) -> list[ImagePart]:
@@ -254,8 +320,18 @@ def _telling(item: GameItem) -> tuple[str | ImagePart, ...]:
     return image, f"A caption that was found wanting:\n<data>\n{item.caption}\n</data>"
 
 
+def _rejected_material(item: GameItem) -> tuple[str, ...]:
+    """The objections to the image's last annotation, for whoever writes the next one."""
+    if not item.reviewed or item.comparison is None:
+        return ()
+    questions = [f"question {n}: {q.question}" for n, q in enumerate(item.questions(), 1)]
+    objections = [f"objection: {text}" for text in item.reviewed[-1].objections]
+    listed = "\n".join(line.replace("</", "< /") for line in [*questions, *objections])
+    return (f"Material that a reviewer rejected:\n<data>\n{listed}\n</data>",)
+
+
 def _paper(item: GameItem) -> str:
-    """Caption, questions and edits for the reviewer: without the answers."""
+    """Caption, questions and edits for reviewer and reader: without the answers."""
     assert item.comparison is not None
     questions = item.questions()
     lines = [f"Caption: {item.caption}", "Questions about the image:"]
@@ -272,12 +348,21 @@ def _paper(item: GameItem) -> str:
 def _objections(item: GameItem, review: ItemReview) -> list[str]:
     objections = [] if review.caption_faithful else ["the caption is not faithful"]
     objections += [] if review.edits_possible else ["an edit is not possible"]
-    for number, (question, answer) in enumerate(
-        zip(item.questions(), review.answers, strict=True), 1
-    ):
-        if answer != ("yes" if question.answer else "no"):
-            objections.append(f"question {number}: {answer}")
-    return objections
+    return objections + _wrong_answers(item, review.answers)
+
+
+def _wrong_answers(item: GameItem, answers: Sequence[str]) -> list[str]:
+    """`question N: ANSWER` for each answer that is not the key's."""
+    both = zip(item.questions(), answers, strict=True)
+    return [
+        f"question {number}: {answer}"
+        for number, (question, answer) in enumerate(both, 1)
+        if answer != _answer_text(question)
+    ]
+
+
+def _answer_text(question: Asked) -> str:
+    return "yes" if question.answer else "no"
 
 
 def _read_telling(text: str) -> Telling:

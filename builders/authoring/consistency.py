@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from ...agents.caller import Caller
 from ...agents.consistency.game import AnnotationGame, GameItem
 from ...agents.session import Session, SessionSettings, open_session
+from ...agents.verification import kappa_of
 from ...errors import UsageError
 from ...eval.core import Generator
 from ...eval.generators import PaidByImage, open_generator
@@ -23,6 +26,11 @@ from .folder import AuthoringReport, extend, refuse, report, write_queue, writte
 from .given_images import CachedDrawer, UnusableImage, read_images
 
 RUN = "consistency"
+
+CALIBRATION = 10
+"""Items on which the agreement of the reviewers is measured, as in ACON."""
+
+REVIEWERS = ("reviewer", "second reviewer")
 
 FATES = ("accepted", "screened", "recaptioned", "disputed", "discarded", "failed")
 
@@ -42,7 +50,13 @@ class GameSettings:
     smallest_side: int = 512
     """Shorter side of an image at least, in pixels; ACON uses 1024."""
     tellings: int = 3
-    """Captions per image at most."""
+    """Captions per image and cycle at most."""
+    cycles: int = 3
+    """Annotations per image at most, each after reviewers rejected the one before; a replay has the
+    recorded ones. ACON had 2.12 on average."""
+    answerable: bool = False
+    """Whether questions that the caption alone does not answer are an objection; a replay has the
+    recorded choice."""
     second_reviewer: str = ""
     """Spec of a third model that reviews on its own; a replay has the recorded one."""
 
@@ -65,7 +79,13 @@ def author_consistency(
         drawings = session.ledger.with_name(session.ledger.name + ".drawings")
         table = _seated(opened, game, drawings)
         played = AnnotationGame(
-            table.author, table.partner, table.drawer, tellings=game.tellings, second=table.second
+            table.author,
+            table.partner,
+            table.drawer,
+            tellings=game.tellings,
+            second=table.second,
+            cycles=_recorded_cycles(opened) if session.replay else game.cycles,
+            answerable=table.answerable,
         )
         items = played.run(images, progress)
         with written_bank(base, bank, without="consistency") as folder:
@@ -73,9 +93,49 @@ def author_consistency(
         fates = Counter(str(item.fate) for item in items)
         counts = {"images": len(items), **{fate: fates[fate] for fate in FATES}}
         counts |= {"unusable": len(refused), "tellings": sum(item.tellings for item in items)}
-        discarded = 1 - fates["accepted"] / len(items) if items else 0.0
-        stopped = f"the end of the images, {discarded:.1%} discarded"
+        counts |= {"reviewed annotations": sum(len(item.reviewed) for item in items)}
+        stopped = "; ".join(["the end of the images", *_summary(items)])
         return report(opened, bank, stopped, counts)
+
+
+def _recorded_cycles(opened: Session) -> int:
+    """Cycles of a recorded run: the last of which it has a call."""
+    matches = (re.search(r"/cycle(\d+)/", record.id) for record in opened.ledger.records())
+    return max((int(match[1]) for match in matches if match), default=1)
+
+
+def _summary(items: list[GameItem]) -> Iterator[str]:
+    """What became of the annotations, and how far the reviewers agree."""
+    reviewed = [item for item in items if item.reviewed]
+    if not reviewed:
+        yield "no annotation was reviewed"
+        return
+    annotations = sum(len(item.reviewed) for item in reviewed)
+    kept = sum(item.fate in ("accepted", "disputed") for item in reviewed)
+    discarded = annotations - kept
+    share = f"{discarded / annotations:.1%}"
+    yield f"{discarded} of {annotations} reviewed annotations discarded ({share})"
+    yield f"{annotations / len(reviewed):.2f} cycles per reviewed image"
+    calibration = _calibration(items)
+    if calibration["items"]:
+        kappas = (
+            f"{name} {'undefined' if value is None else f'{value:.2f}'}"
+            for name, value in calibration["kappa"].items()
+        )
+        yield f"kappa of the first {calibration['items']}: {', '.join(kappas)}"
+
+
+def _calibration(items: list[GameItem]) -> dict[str, Any]:
+    """Cohen's kappa of each reviewer with the key, and of both, over the first annotations of the
+    first items: ACON's reviewers calibrated on ten. None where all answers are the same."""
+    first = [item.reviewed[0] for item in items if item.reviewed][:CALIBRATION]
+    columns = {"key": [answer for annotation in first for answer in annotation.key]}
+    for number, name in enumerate(REVIEWERS[: len(first[0].answers) if first else 0]):
+        columns[name] = [answer for annotation in first for answer in annotation.answers[number]]
+    kappas: dict[str, float | None] = {}
+    for (a, answers_a), (b, answers_b) in combinations(columns.items(), 2):
+        kappas[f"{b} and {a}"] = kappa_of(list(zip(answers_a, answers_b, strict=True)))
+    return {"items": len(first), "kappa": kappas}
 
 
 @dataclass(frozen=True)
@@ -87,6 +147,7 @@ class _Table:
     drawer: CachedDrawer
     license: str
     second: Caller | None = None
+    answerable: bool = False
 
 
 def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
@@ -96,7 +157,8 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
         author, partner = (opened.recorded(recorded[seat]) for seat in ("author", "other"))
         drawer = CachedDrawer(None, recorded["drawer"], drawings)
         third = opened.recorded(recorded["second"]) if "second" in recorded else None
-        return _Table(author, partner, drawer, recorded["license"], third)
+        answerable = recorded.get("answerable", False)
+        return _Table(author, partner, drawer, recorded["license"], third, answerable)
     if not re.fullmatch(LICENSE, game.license):
         raise UsageError(
             f"{game.license!r} is not an SPDX id: name the license of the images, e.g. "
@@ -116,9 +178,10 @@ def _seated(opened: Session, game: GameSettings, drawings: Path) -> _Table:
     second = opened.further(game.second_reviewer) if game.second_reviewer else None
     models = {"author": author.identity, "other": partner.identity}
     models |= {"second": second.identity} if second else {}
-    opened.ledger.bind(RUN, {**models, "drawer": identity, "license": game.license})
+    choice = {"answerable": True} if game.answerable else {}
+    opened.ledger.bind(RUN, {**models, "drawer": identity, "license": game.license, **choice})
     drawer = CachedDrawer(generator, identity, drawings)
-    return _Table(author, partner, drawer, game.license, second)
+    return _Table(author, partner, drawer, game.license, second, game.answerable)
 
 
 def _write(
@@ -135,7 +198,11 @@ def _write(
         write_queue(folder / "review" / "consistency.yaml", queue)
         for item in disputed:
             write_whole(folder / "review" / _image(item), item.image.data)
-    archive = {"images": list(map(_fate, items)), "unusable": [asdict(each) for each in refused]}
+    archive = {
+        "images": list(map(_fate, items)),
+        "unusable": [asdict(each) for each in refused],
+        "calibration": _calibration(items),
+    }
     write_json(folder / "archive" / "consistency.json", archive)
 
 
@@ -147,6 +214,8 @@ def _fate(item: GameItem) -> dict[str, Any]:
         "fate": item.fate,
         "why": item.why,
         "tellings": item.tellings,
+        "cycles": item.cycle,
+        "objections": [list(annotation.objections) for annotation in item.reviewed],
         "caption": item.caption,
         "calls": item.calls,
     }
@@ -160,7 +229,7 @@ def _entry(item: GameItem, table: _Table) -> dict[str, Any]:
     assert item.comparison is not None
     author, partner = table.author, table.partner
     ten = [*item.comparison.similarities, *item.comparison.differences]
-    teller, judge = (author, partner) if item.tellings % 2 else (partner, author)
+    teller, judge = (partner, author) if item.teller else (author, partner)
     return {
         "id": item.image.sha256[:16],
         "source": item.image.name,

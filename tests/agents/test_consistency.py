@@ -101,7 +101,8 @@ def play(tmp_path: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(consistency, "open_generator", lambda spec: brush)
         models = ("", "") if replay else ("one", changes.pop("reviewer", "two"))
         settings = SessionSettings(tmp_path / "l.jsonl", *models, replay=replay)
-        changes = {"drawer": "brush:", "license": "CC0-1.0", "smallest_side": 32} | changes
+        usual = {"drawer": "brush:", "license": "CC0-1.0", "smallest_side": 32, "cycles": 1}
+        changes = usual | changes
         game = GameSettings(str(photos), **changes)
         return author_consistency(settings, game, None, tmp_path / name)
 
@@ -116,7 +117,8 @@ def archive(tmp_path: Path) -> Any:
 
 def test_a_sound_game_becomes_rows(play: Any, tmp_path: Path, photos: Path) -> None:
     report = play()
-    assert report.counts["accepted"] == 3 and "0.0% discarded" in report.stopped
+    assert report.counts["accepted"] == 3
+    assert "0 of 3 reviewed annotations discarded (0.0%); 1.00 cycles" in report.stopped
     rows = read_consistency(tmp_path / "bank")
     assert all(isinstance(row, Row) for row in rows)
     row = rows[0]
@@ -187,7 +189,8 @@ def test_a_caption_that_stays_bad_is_discarded(play: Any, tmp_path: Path) -> Non
 
     report = play(cast)
     assert report.counts["recaptioned"] == 3 and report.counts["tellings"] == 9
-    assert "100.0% discarded" in report.stopped
+    assert report.counts["reviewed annotations"] == 0
+    assert "no annotation was reviewed" in report.stopped
     assert "3 captions were judged bad: It lacks a plate." in archive(tmp_path)["images"][0]["why"]
 
 
@@ -379,6 +382,124 @@ def test_two_reviewers_decide_on_their_own(play: Any, tmp_path: Path) -> None:
     assert row.review == ["code", "reviewer-model", "reviewer-model"]
     before = len(play.asked)
     assert play(cast, name="again", replay=True).counts == counts and len(play.asked) == before
+
+
+def test_what_reviewers_reject_is_annotated_again(play: Any, tmp_path: Path) -> None:
+    """Until they accept it, or to the last cycle; image n is accepted in cycle n + 1, one never."""
+    numbers: dict[bytes, int] = {}
+    seen: dict[bytes, int] = {}
+
+    def cast(role: str, request: ChatRequest) -> Any:
+        said = sound(role, request)
+        image = _shown(request)
+        if role == "screener":
+            numbers[image] = len(numbers)
+        if role == "reviewer":
+            seen[image] = seen.get(image, 0) + 1
+            good = numbers[image] < 2 and seen[image] > numbers[image]
+            return said | {"answers": KEY if good else ["no", *KEY[1:]]}
+        return said
+
+    report = play(cast, cycles=3)
+    assert [report.counts[f] for f in ("accepted", "disputed", "discarded")] == [2, 1, 0]
+    # 1 + 2 + 3 annotations; one was accepted at once, one in the second cycle, one waits.
+    assert report.counts["reviewed annotations"] == 6
+    assert "3 of 6 reviewed annotations discarded (50.0%); 2.00 cycles" in report.stopped
+    fates = {fate["cycles"]: fate for fate in archive(tmp_path)["images"]}
+    assert sorted(fates) == [1, 2, 3]
+    assert fates[3]["objections"] == [["question 1: no"]] * 3 and fates[2]["fate"] == "accepted"
+    assert [c.split("/", 2)[2] for c in fates[2]["calls"]][-4:] == [
+        f"cycle2/{role}/attempt0" for role in ("teller0", "judge0", "comparer", "reviewer")
+    ]
+    rows = {row.provenance.calls[-1]: row for row in read_consistency(tmp_path / "bank")}
+    assert sorted(row.written_by[0] for row in rows.values()) == ["scripted:one", "scripted:two"]
+    again = [request for _, role, request in play.asked if role == "comparer"][3:]
+    assert len(again) == 3 and all("objection: question 1: no" in str(r.user[2]) for r in again)
+    before = len(play.asked)
+    assert play(cast, cycles=3).stopped == report.stopped
+    assert play(cast, name="replayed", replay=True).stopped == report.stopped
+    assert len(play.asked) == before
+    # One more cycle asks about what waits, and about nothing else.
+    assert play(cast, cycles=4).counts["reviewed annotations"] == 7
+    assert len(play.asked) == before + 4
+
+
+def test_discarded_counts_what_both_reviewers_reject(play: Any) -> None:
+    def cast(role: str, request: ChatRequest) -> Any:
+        return sound(role, request) | ({"edits_possible": False} if role == "reviewer" else {})
+
+    report = play(cast, second_reviewer="three")
+    assert report.counts["discarded"] == 3
+    assert "3 of 3 reviewed annotations discarded (100.0%)" in report.stopped
+
+
+def test_material_that_the_caption_alone_does_not_answer_is_rejected(
+    play: Any, tmp_path: Path
+) -> None:
+    def cast(role: str, request: ChatRequest) -> Any:
+        if role != "reader":
+            return sound(role, request)
+        assert not any(isinstance(part, ImagePart) for part in request.user)
+        assert "Caption: Sentence 0" in str(request.user) and "Paint thing 2" in str(request.user)
+        return {"answers": ["unclear", *KEY[1:]]}
+
+    assert play(cast, answerable=True).counts["disputed"] == 3
+    assert archive(tmp_path)["images"][0]["why"] == "by the caption, question 1: unclear"
+    before = len(play.asked)
+    assert play(cast, name="replayed", replay=True).counts["disputed"] == 3
+    assert len(play.asked) == before and {m for m, r, _ in play.asked if r == "reader"} == {"two"}
+
+
+def test_reviewers_are_calibrated_on_the_first_ten(play: Any, tmp_path: Path, photos: Path) -> None:
+    for number in range(3, 12):
+        Image.new("RGB", (64, 48), (number * 20, 90, 30)).save(photos / f"{number:02}.png")
+
+    def cast(role: str, request: ChatRequest) -> Any:
+        said = sound(role, request)
+        if role == "reviewer" and play.asked[-1][0] == "three":
+            return said | {"answers": ["no" if a == "yes" else "yes" for a in KEY[:4]] + KEY[4:]}
+        return said
+
+    report = play(cast, second_reviewer="three")
+    # 4 of 16 differ. The key has 8 yes, the second reviewer 4: kappa = (.75 - .5) / (1 - .5).
+    told = "kappa of the first 10: reviewer and key 1.00, second reviewer and key 0.50"
+    assert f"{told}, second reviewer and reviewer 0.50" in report.stopped
+    assert archive(tmp_path)["calibration"]["items"] == 10
+
+
+def test_the_game_by_command(cli: Any, tmp_path: Path, photos: Path) -> None:
+    """Annotates again what the reviewer rejects, prints the cycles and replays them."""
+    author = {"role": "consistency/screener", "contains": [], "answer": sound("screener", None)}  # type: ignore[arg-type]
+    captions = {"one": CAPTION, "two": [*CAPTION, "A white plate lies in front of the cup."]}
+    accepts = sound("reviewer", None)  # type: ignore[arg-type]
+    for model, caption in captions.items():
+        answers = {"teller": {"sentences": caption}}
+        answers |= {r: sound(r, None) for r in ("judge", "comparer")}  # type: ignore[arg-type]
+        roles = [("reviewer", ["white plate"], accepts)]
+        roles += [("reviewer", [], accepts | {"caption_faithful": False})]
+        roles += [(role, [], answer) for role, answer in answers.items()]
+        script = [author] + [
+            {"role": f"consistency/{role}", "contains": contains, "answer": answer}
+            for role, contains, answer in roles
+        ]
+        (tmp_path / f"{model}.json").write_text(json.dumps(script))
+    (tmp_path / "brush.py").write_text(
+        "from PIL import Image\n"
+        "def open_brush():\n    return lambda prompt, seed: Image.new('RGB', (32, 32), 'red')\n"
+    )
+    command = ("author", "consistency", "--images", photos, "--ledger", "l.jsonl", "--bank", "bank")
+    command += ("--smallest-side", "32", "--limit", "2")
+    live = ("--backend", "scripted:one.json", "--reviewer", "scripted:two.json")
+    live += ("--license", "CC0-1.0", "--drawer", "python:brush:open_brush")
+    texts = []
+    for model in (live, ("--replay",)):
+        done = cli(*command, *model, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        texts.append(" ".join(done.stdout.split()))
+    for text in texts:
+        assert "2 of 4 reviewed annotations discarded (50.0%); 2.00 cycles" in text
+    rows = read_consistency(tmp_path / "bank")
+    assert ["white plate" in row.caption for row in rows] == [True, True]
 
 
 def _shown(request: ChatRequest) -> bytes:
