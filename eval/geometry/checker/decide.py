@@ -16,6 +16,8 @@ CheckVerdict = Literal["PASS", "FAIL", "UNDECIDABLE"]
 REASONS = ("missing", "ambiguous", "high_overlap", "near_boundary", "unstable")
 """Why an image is UNDECIDABLE; the first that applies."""
 
+SECONDARY_FAILED = "the second detector failed"
+"""Words of a verdict that was reached without the second detector."""
 _TINY = 1e-10
 """Added to every part of the confidence, so that one zero does not hide the others."""
 
@@ -57,10 +59,18 @@ class CheckedImage:
     assumed: tuple[str, ...] = ()
     """Factors that were not measured and count as 1: `stability`, `agreement`."""
 
+    @property
+    def secondary_error(self) -> str:
+        """Why the second detector failed; empty if it looked or was not asked."""
+        secondary = self.sample.detectors.secondary
+        return (secondary.error or "") if secondary else ""
+
     def measurement(self, digits: int = 4) -> Measurement:
         """The verdict as that of a judge; digits: decimals of the recorded confidence."""
         why = f"{self.verdict} {self.reason or ''}".strip()
         why += f", confidence {self.confidence:.{digits}f}"
+        if self.secondary_error:
+            why += f"; {SECONDARY_FAILED}, agreement 0.5: {self.secondary_error}"
         if self.verdict == "UNDECIDABLE":
             return Measurement(None, 0.0, why)
         passed = self.verdict == "PASS"
@@ -175,8 +185,8 @@ def _agreement(
 ) -> float | None:
     """Agreement of the second detector, in [0, 1]: verdict, side, boxes; None if it was not run.
 
-    Without its detections, the recorded agreement counts. Where it misses an object, agreement is
-    0.5, as published.
+    Without its detections, the recorded agreement counts. Where it fails or misses an object,
+    agreement is 0.5, as published.
     """
     sample = image.sample
     secondary = sample.detectors.secondary

@@ -46,6 +46,8 @@ class Detected(_Part):
     """Name of the detector."""
     detections: tuple[Found, ...]
     """In the detector's order: of equal scores the first counts."""
+    error: str | None = None
+    """Why it failed on this image; None if it looked."""
 
 
 class Detectors(_Part):

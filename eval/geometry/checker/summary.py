@@ -67,6 +67,7 @@ def summarize(checked: Sequence[CheckedImage]) -> dict[str, Any]:
             f"assumed_{factor}": sum(factor in item.assumed for item in checked)
             for factor in ("stability", "agreement")
         },
+        "secondary_failed": sum(bool(item.secondary_error) for item in checked),
         **_by_prompt(checked),
     }
 

@@ -20,12 +20,13 @@ from PIL import ImageEnhance, ImageFilter
 from PIL.Image import Image, Resampling
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from ....errors import UsageError
+from ....errors import RunFailed, UsageError
 from ....human_labels import read_labels
 from ....images import ImageError, open_image
 from ....parsing import RowError, parse, read_rows, write_rows
 from ....progress import Progress, silent
 from ....storage import RecordLog, read_records, write_json, write_whole
+from ...checkpoints.placement import first_line
 from ...detectors import Detection, Detector, DetectorError, Request, open_detector
 from ...detectors.cache import Cached
 from ...detectors.rle import encode
@@ -83,7 +84,9 @@ def check_images(
 ) -> Iterator[CheckedImage]:
     """One verdict per image; its sample holds what was detected and measured.
 
-    The second detector is asked only where the first found both objects, as published.
+    The second detector is asked only where the first found both objects, as published. Where it
+    fails, its error is recorded and agreement is 0.5. Raises DetectorError if the first fails, and
+    RunFailed if either can't be loaded.
     """
     for item in images:
         request = Request(item.image, (item.object_a, item.object_b), item.sample_id, item.digest)
@@ -93,7 +96,7 @@ def check_images(
         sample = CheckerSample(**fields, **size._asdict(), detectors=first)
         checked = check(sample, size, rules, measure(item.image, sample, primary, rules))
         if secondary is not None and checked.delta is not None and checked.parts.detection > 0:
-            detectors = first.model_copy(update={"secondary": _detected(secondary, request)})
+            detectors = first.model_copy(update={"secondary": _second_look(secondary, request)})
             full_sample = sample.model_copy(update={"detectors": detectors})
             stability = checked.parts.stability
             checked = check(full_sample, size, rules, lambda *_, measured=stability: measured)
@@ -103,6 +106,19 @@ def check_images(
 def _detected(detector: Detector, request: Request) -> Detected:
     (detections,) = detector.detect([request])
     return Detected(type=detector.identity()["kind"], detections=_as_found(detections))
+
+
+def _second_look(detector: Detector, request: Request) -> Detected:
+    """Detects, or records why the detector failed: its classes, its memory, its own code."""
+    try:
+        return _detected(detector, request)
+    except RunFailed:  # no image can be looked at
+        raise
+    except Exception as error:
+        reason = first_line(error)
+        if not isinstance(error, UsageError):
+            reason = f"{type(error).__name__}: {reason}"
+        return Detected(type=detector.identity()["kind"], detections=(), error=reason)
 
 
 def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
@@ -215,6 +231,7 @@ def detect_manifest(
     done = {record["sample_id"] for record in read_records(out)}
     unreadable: dict[str, str] = {}
     verdicts: Counter[str] = Counter()
+    failed = 0
     with RecordLog(out) as log:
         for number, row in enumerate(wanted):
             progress("images", number, len(wanted))
@@ -228,6 +245,7 @@ def detect_manifest(
                 continue
             log.append(recorded_row(checked))
             verdicts[checked.verdict] += 1
+            failed += bool(checked.secondary_error)
     progress("images", len(wanted), len(wanted))
     write_json(_beside(out, "unreadable"), unreadable)
     return {
@@ -235,6 +253,7 @@ def detect_manifest(
         "recorded_before": len(wanted) - verdicts.total() - len(unreadable),
         "recorded_now": verdicts.total(),
         "unreadable": len(unreadable),
+        **({"secondary_failed": failed} if failed else {}),
         "verdicts": dict(sorted(verdicts.items())),
     }
 

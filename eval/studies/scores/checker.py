@@ -11,7 +11,7 @@ import numpy as np
 
 from ....human_labels import Label
 from ...core import FAILURES, Score, Verdict, count_excluded
-from ...geometry.checker.decide import REASONS
+from ...geometry.checker.decide import REASONS, SECONDARY_FAILED
 from ...suites import open_suite
 from ...suites.scoring import mean_score
 from ...suites.spatial import CHECKED
@@ -19,14 +19,20 @@ from .scope import LabeledRun, ScoreInputs
 
 CONFIDENCE = "confidence"
 UNDECIDABLE = "undecidable"
-NAMES = (CONFIDENCE, UNDECIDABLE, *REASONS)
-_WHY = re.compile(r"(PASS|FAIL|UNDECIDABLE)(?: ([a-z_]+).*)?, confidence ([0-9.]+)", re.DOTALL)
-"""Reason that `judges.checker` records: decision, cause of an abstention, and confidence."""
+FAILED = "secondary_failed"
+NAMES = (CONFIDENCE, UNDECIDABLE, *REASONS, FAILED)
+_WHY = re.compile(
+    r"(PASS|FAIL|UNDECIDABLE)(?: ([a-z_]+).*?)?, confidence ([0-9.]+)"
+    rf"(; {SECONDARY_FAILED}.*)?",
+    re.DOTALL,
+)
+"""Reason that `judges.checker` records: decision, cause of an abstention, confidence, and whether
+the second detector failed."""
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
     """Computes the mean confidence of all judged images, in [0, 1], or the percentage that is
-    undecidable, for one reason or any.
+    undecidable, for one reason or any, or on which the second detector failed.
 
     None if no verdict is of a checker.
     """
@@ -75,7 +81,9 @@ def _value(name: str, verdict: Verdict) -> float:
         return math.nan
     if match is None:
         return math.nan
-    decision, reason, confidence = match.groups()
+    decision, reason, confidence, failure = match.groups()
     if name == CONFIDENCE:
         return float(confidence)
+    if name == FAILED:
+        return float(failure is not None)
     return float(decision == "UNDECIDABLE" if name == UNDECIDABLE else reason == name)

@@ -1,9 +1,11 @@
 """From a generator to the checker's table: a spatial run, detected and checked."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,8 @@ from counterprior.eval.judges.checker.run import (
     run_check,
 )
 from counterprior.eval.judges.pixels import PixelJudge
+
+Cli = Callable[..., CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +63,53 @@ def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path
     assert (tmp_path / "verdicts.metrics.md").read_text().startswith("| Images |")
 
 
+FULL_MEMORY = """
+class Full:
+    def identity(self):
+        return {"kind": "full"}
+    def detect(self, requests):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB\\nand more")
+
+def detector():
+    return Full()
+"""
+
+
+def test_agreement_is_a_half_where_the_second_detector_fails(
+    run: Run, steady: Path, text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    (tmp_path / "full.py").write_text(FULL_MEMORY)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    rows = [row for row in rows_of(run) if (run.root / row["file"]).exists()][:2]
+    near = [row | {"file": str(run.root / row["file"])} for row in rows]
+    manifest, detected = tmp_path / "m.jsonl", tmp_path / "d.jsonl"
+    manifest.write_text("".join(json.dumps(row) + "\n" for row in near))
+    options: dict[str, Any] = {"cwd": tmp_path, "env": environment}
+    second = ("--secondary", "python:full:detector", "--rules", steady)
+    done = cli("detect", manifest, "--detector", "pixels", *second, "--out", detected, **options)
+    assert done.returncode == 0, done.stderr
+    for line in detected.read_text().splitlines():
+        row = json.loads(line)
+        error = row["detectors"]["secondary"]["error"]
+        assert error == "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"
+        assert row["conf_components"]["agreement"] == 0.5 and row["verdict_raw"] == "PASS"
+    metrics = run_check(detected, steady, tmp_path / "verdicts.jsonl")
+    assert metrics["secondary_failed"] == metrics["pass_count"] == 2
+
+    judge = f"checker:pixels?rule.secondary=python:full:detector&rule.rules={steady}"
+    settings = ("--suite", "spatial_uc", "--data", text_release, "--limit", "8")
+    scored = cli(
+        *("eval", *settings, "--generator", "render:", "--judge", judge, "--out", "again"),
+        **options,
+    )
+    assert scored.returncode == 0, scored.stderr
+    again = Run.open(tmp_path / "again")
+    (log,) = again.judges()
+    verdicts = [o.verdict("order") for o in outcomes(again, log)]
+    held = [json.loads(v.raw)["why"] for v in verdicts if v.label == "holds"]
+    assert held and all("the second detector failed, agreement 0.5: RuntimeErr" in w for w in held)
+
+
 def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:
     exchanged = tmp_path / "exchanged.jsonl"
     with exchanged.open("w") as file:
@@ -80,7 +131,7 @@ def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:
 
 
 def test_rules_read_the_scene_of_saved_images(
-    text_release: Path, cli: Callable[..., CompletedProcess[str]], tmp_path: Path
+    text_release: Path, cli: Cli, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     done = cli(

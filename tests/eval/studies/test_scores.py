@@ -101,7 +101,10 @@ def test_the_checker_s_reasons_are_counted() -> None:
 
     verdicts = [
         said("holds", "PASS, confidence 0.8000"),
-        said("opposite", "FAIL, confidence 0.4000"),
+        said(
+            "opposite",
+            "FAIL, confidence 0.4000; the second detector failed, agreement 0.5: no memory",
+        ),
         said("invalid", "UNDECIDABLE missing: cat, unstable, confidence 0.0000"),
         said(
             "invalid", "UNDECIDABLE near_boundary (|delta|=0.050 <= margin=0.1), confidence 0.0010"
@@ -117,6 +120,7 @@ def test_the_checker_s_reasons_are_counted() -> None:
         "high_overlap": 0,
         "near_boundary": 25,
         "unstable": 0,
+        "secondary_failed": 25,
     }
     assert shares["confidence"].value == pytest.approx(1.201 / 4)
     assert all(s.n == 4 and s.excluded == {"error": 1} for s in shares.values())
