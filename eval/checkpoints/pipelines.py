@@ -17,6 +17,7 @@ from typing import Any, Self, Union, get_args, get_origin
 from ...errors import UsageError
 from .placement import Checkpoint, LoadError, Placement, first_line
 from .processors import pipeline_processor
+from .schedulers import SchedulerChoice
 
 INDEX = "model_index.json"
 MODULAR_INDEX = "modular_model_index.json"
@@ -227,6 +228,8 @@ class Loading:
     """Whether the denoiser is compiled: faster after the first image, and other last digits."""
     lora: LoraFile | None = None
     """Weights to add."""
+    scheduler: SchedulerChoice | None = None
+    """Scheduler in place of the checkpoint's; None for its own."""
 
     def load(self, checkpoint: Checkpoint, drawing: PipelineClass) -> Any:
         """The pipeline, ready to be called. Raises LoadError."""
@@ -234,6 +237,8 @@ class Loading:
             make = self._classic if drawing.blocks is None else self._modular
             pipeline = make(checkpoint, drawing)
             _silence(pipeline)
+            if self.scheduler is not None:
+                self.scheduler.apply(pipeline)
             if self.lora is not None:
                 self.lora.add(pipeline)
             remember_texts(pipeline)  # before hooks of offloading, which put themselves around it

@@ -68,8 +68,8 @@ class RunSettings:
     """Folder of the run."""
     revision: str | None = None
     """Tag or commit of the repository."""
-    seeds: int = 1
-    """Images of each prompt, 1 to 4."""
+    seeds: int | tuple[int, ...] = 1
+    """Images of each prompt, 1 to 4, or the seeds that all prompts have in common."""
     limit: int | None = None
     """Rows to sample; None for all."""
     variants: tuple[str, ...] = ()
@@ -524,7 +524,7 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         replace(case, source=source)
         for row in row_index.values()
         for source in (source_name(row),)
-        for case in suite.cases(row, settings.seeds)
+        for case in _cases_of(suite, row, settings.seeds)
         if not settings.variants or case.variant in settings.variants
         if settings.cases is None or case.id in settings.cases
     )
@@ -534,6 +534,12 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         numbers = (number for number, row in enumerate(row_index) if row in chosen_rows)
         row_index, cases = RowIndex(ChosenRows(sampled, numbers)), iter(chosen)
     return suite, row_index, cases
+
+
+def _cases_of(suite: Suite[Any], row: Row, seeds: int | tuple[int, ...]) -> Iterator[Case]:
+    if isinstance(seeds, int):
+        return suite.cases(row, seeds)
+    return suite.cases(row.model_copy(update={"seeds": list(seeds)}), len(seeds))
 
 
 def _cluster_of(suite: Suite[Any], row: Row) -> str:
@@ -553,10 +559,11 @@ def _header(
         data=settings.data,
         rows_sha256=rows.digest,
         rows=row_count,
-        seeds=settings.seeds,
+        seeds=settings.seeds if isinstance(settings.seeds, int) else len(settings.seeds),
         limit=settings.limit,
         generator=dict(generator),
         where=where,
+        common_seeds=() if isinstance(settings.seeds, int) else settings.seeds,
     )
 
 

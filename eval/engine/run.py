@@ -77,6 +77,8 @@ class RunHeader:
     """Identity of the generator."""
     where: str = ""
     """Name of its subset of cases; all if empty."""
+    common_seeds: tuple[int, ...] = ()
+    """Seeds of every prompt; each has its own if empty."""
     format: int = FORMAT
     """Version of the folder's layout."""
 
@@ -209,7 +211,8 @@ class Run:
                     code="folder-not-empty",
                 )
             plain = asdict(header)
-            write_json(root / HEADER, {k: v for k, v in plain.items() if v or k != "where"})
+            unset = {k for k in ("where", "common_seeds") if not plain[k]}
+            write_json(root / HEADER, {k: v for k, v in plain.items() if k not in unset})
             run = cls(root, header, shard)
         if not (root / CASES).exists():  # also after a kill: the header said whose folder it is
             write_rows(root / CASES, map(_plain, cases))

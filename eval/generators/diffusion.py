@@ -1,11 +1,11 @@
 """`diffusers`: any pipeline of diffusers, of images or videos, from a text or as an edit.
 
 ``diffusers:PATH_OR_REPO[?revision=r&pipeline=CLASS&lora=PATH_OR_REPO&device=cuda&dtype=bfloat16
-&steps=28&guidance=3.5]`` and every other plain argument of the pipeline's call by its own name,
-e.g. ``width=1024``. A pipeline of videos makes clips in MP4, of ``fps`` frames a second, or images
-with ``num_frames=1``. One request is one call with its own generator on the CPU, so that an image
-depends neither on what else was drawn nor on where noise is made; ``batch=n`` draws several in one
-call where that gives the same images.
+&steps=28&guidance=3.5&scheduler=UniPCMultistep]`` and every other plain argument of the pipeline's
+call by its own name, e.g. ``width=1024``. A pipeline of videos makes clips in MP4, of ``fps``
+frames a second, or images with ``num_frames=1``. One request is one call with its own generator on
+the CPU, so that an image depends neither on what else was drawn nor on where noise is made;
+``batch=n`` draws several in one call where that gives the same images.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ..checkpoints.pipelines import (
     find_files,
 )
 from ..checkpoints.placement import ModelOptions, Placement
+from ..checkpoints.schedulers import SchedulerChoice
 from ..core import Case, GeneratorError, ImageRequest
 from . import REPORT
 
@@ -80,6 +81,10 @@ class DiffusersOptions(ModelOptions, extra="allow"):
     """Largest difference of a pixel, of 0 to 1, between an image of a batch and the single one."""
     fps: Annotated[float, Field(ge=0.1, lt=1000), Unit("frames a second")] | None = None
     """Speed of a clip; by default the pipeline's own, or 16."""
+    scheduler: str = ""
+    """Scheduler of diffusers in place of the model's, such as `UniPCMultistep`."""
+    shift: Annotated[float, Field(gt=0, lt=1000)] | None = None
+    """Shift of the steps toward noise, of flow matching; a shift by image size is turned off."""
     lora: str | None = None
     """Folder, file or repository of low-rank weights."""
     lora_file: str = LORA_FILE
@@ -130,6 +135,7 @@ class DiffusersGenerator:
             offload=options.offload,
             compile=options.compile,
             lora=_lora(options),
+            scheduler=SchedulerChoice.find(options.scheduler, options.shift),
         )
 
     def identity(self) -> dict[str, str]:
@@ -143,6 +149,8 @@ class DiffusersGenerator:
             "diffusers": diffusers.__version__,
             **self._loading.placement.identity(),
         }
+        if self._loading.scheduler is not None:
+            identity |= self._loading.scheduler.identity()
         if self._loading.lora is not None:
             identity |= self._loading.lora.identity()
         if self._loading.compile:

@@ -215,13 +215,13 @@ class Study:
             if (cell := wanted.get(root)) is None:
                 continue  # taken out of the file: it stays, and is in no table
             header = Run.open(root).header
-            for name, setting in (
-                ("data", self.file.data),
-                ("limit", cell.limit),
-                ("seeds", cell.seeds),
-                ("where", cell.where),
+            for name, recorded, setting in (
+                ("data", header.data, self.file.data),
+                ("limit", header.limit, cell.limit),
+                ("seeds", header.common_seeds or header.seeds, cell.seeds),
+                ("where", header.where, cell.where),
             ):
-                if (recorded := getattr(header, name)) != setting:
+                if recorded != setting:
                     raise RunError(
                         f"{root} was made with {name} {recorded}, and the study's file now says "
                         f"{setting}: write {name} {recorded} again, or choose another --out",

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from ...errors import DataError, UsageError
 from ...parsing import fault_code
+from ...schema import SEEDS_PER_ITEM
 from ...specs import Spec
 from ..captioners import CAPTIONERS
 from ..clips.frames import USUAL, FrameChoice
@@ -67,6 +69,27 @@ ShownFrames = Annotated[str, AfterValidator(_frames)]
 """Choice of the frames of a clip that are judged, as text of a `FrameChoice`."""
 
 
+def _seeds(value: Any) -> int | tuple[int, ...]:
+    listed = value if isinstance(value, list | tuple) else [value]
+    if not all(type(seed) is int for seed in listed):
+        message = "should be a number from 1 to 4, or a list of seeds such as [0, 1, 2, 3]"
+        raise PydanticCustomError("seeds_type", message)
+    if listed is not value:
+        if not 1 <= value <= SEEDS_PER_ITEM:
+            message = "should be 1 to 4, the seeds of a row; or list seeds, such as [0, 1, 2, 3, 4]"
+            raise PydanticCustomError("less_than_equal", message)
+        return int(value)
+    if not listed or min(listed) < 0 or max(listed) >= MOST_SEED or len({*listed}) < len(listed):
+        message = "should be different seeds from 0 to 2^31 - 1"
+        raise PydanticCustomError("seeds_value", message)
+    return tuple(listed)
+
+
+MOST_SEED = 2**31
+SeedChoice = Annotated[int | tuple[int, ...], BeforeValidator(_seeds)]
+"""Number of images of each prompt, from its own seeds; or seeds that all prompts have in common."""
+
+
 class StudyError(DataError):
     """A study file that can't be used; the message names file, line and field."""
 
@@ -76,8 +99,8 @@ class Sampling(TablePart):
 
     limit: Annotated[int, Field(ge=1)] | None = None
     """Rows to sample; None for all."""
-    seeds: Annotated[int, Field(ge=1, le=4)] | None = None
-    """Images of each prompt; 1 where None."""
+    seeds: SeedChoice | None = None
+    """Images of each prompt; 1 where None. A list holds the seeds themselves, for all prompts."""
     probes: tuple[Control, ...] | None = None
     """Controls of the judge; the study's where None."""
     persona: Manner | None = None
@@ -202,8 +225,8 @@ class Cell:
     """Spec of the generator."""
     limit: int | None
     """Rows to sample; None for all."""
-    seeds: int
-    """Images of each prompt."""
+    seeds: int | tuple[int, ...]
+    """Images of each prompt, or their seeds."""
     probes: tuple[str, ...]
     """Controls of the judge."""
     persona: str

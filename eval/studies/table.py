@@ -667,7 +667,10 @@ def _sample(header: RunHeader) -> str:
     rows = f"{header.rows:,} rows" + ("" if header.limit is None else f" of limit {header.limit}")
     rows += f", {header.where} cases" if header.where else ""
     several = "s" if header.seeds > 1 else ""
-    return f"{rows}, {header.seeds} seed{several}, digest {header.rows_sha256[:8]}"
+    seeds = f"{header.seeds} seed{several}"
+    if header.common_seeds:
+        seeds = f"seed{several} {', '.join(map(str, header.common_seeds))}"
+    return f"{rows}, {seeds}, digest {header.rows_sha256[:8]}"
 
 
 def _count(score: Score) -> str:

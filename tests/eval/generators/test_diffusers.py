@@ -459,6 +459,54 @@ def test_files_that_cannot_be_loaded_end_the_run(checkpoint: Checkpoint, tmp_pat
         open_pipeline(folder).generate(ImageRequest("a dog", 1))
 
 
+def test_scheduler_and_shift_replace_those_of_the_checkpoint(checkpoint: Checkpoint) -> None:
+    import torch
+    from diffusers import DiffusionPipeline, UniPCMultistepScheduler
+
+    request = ImageRequest("a dog", 5)
+    pipeline: Any = DiffusionPipeline.from_pretrained(checkpoint("sd15"))
+    pipeline.set_progress_bar_config(disable=True)
+    pipeline.scheduler = UniPCMultistepScheduler.from_config(pipeline.scheduler.config)
+    size = {"height": 64, "width": 64, "num_inference_steps": 2}
+    expected = pipeline("a dog", generator=torch.Generator("cpu").manual_seed(5), **size).images[0]
+
+    own = open_pipeline(checkpoint("sd15"))
+    same = open_pipeline(checkpoint("sd15"), SMALL + "&scheduler=DDIMScheduler")
+    other = open_pipeline(checkpoint("sd15"), SMALL + "&scheduler=UniPCMultistep")
+    assert "scheduler" not in own.identity()
+    assert other.identity()["scheduler"] == "UniPCMultistepScheduler"
+    assert same.generate(request).tobytes() == own.generate(request).tobytes()
+    assert other.generate(request).tobytes() == expected.tobytes()
+    assert expected.tobytes() != own.generate(request).tobytes()
+
+    steps = "device=cpu&steps=4&height=64&width=64"
+    flow = [
+        open_pipeline(checkpoint("sd3"), steps + more)
+        for more in ("", "&shift=3", "&shift=9", "&shift=3&scheduler=UniPCMultistep")
+    ]
+    images = [generator.generate(request).tobytes() for generator in flow]
+    assert images[0] == images[1] and len({*images}) == 3
+    assert flow[2].identity()["shift"] == "9"
+    assert flow[3].pipeline.scheduler.config.prediction_type == "flow_prediction"
+    dynamic = open_pipeline(checkpoint("flux"), SMALL + "&shift=3&max_sequence_length=32")
+    assert dynamic.generate(request) and not dynamic.pipeline.scheduler.config.use_dynamic_shifting
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "reason"),
+    [
+        ("sd15", "&shift=3", ("DDIMScheduler", "no shift")),
+        ("sd15", "&scheduler=FlowMatchEulerDiscrete", ("flow matching", "predicts noise")),
+        ("sd3", "&scheduler=DDIM", ("DDIMScheduler", "flow matching", "UniPCMultistep")),
+    ],
+)
+def test_a_scheduler_of_another_kind_of_model_ends_the_run(
+    checkpoint: Checkpoint, kind: str, options: str, reason: tuple[str, ...]
+) -> None:
+    with raises("unsupported", *reason, error=LoadError):
+        open_pipeline(checkpoint(kind), SMALL + options).generate(ImageRequest("a dog", 1))
+
+
 def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> None:
     generator = open_pipeline(checkpoint("sd15"))
     generator.identity()
@@ -497,6 +545,11 @@ def test_nothing_is_loaded_before_an_image_is_wanted(checkpoint: Checkpoint) -> 
         ("diffusers:{sd15}?lora={empty}&lora_revision=v1", ("no-revision", "'v1'")),
         ("diffusers:{sd15}?lora=nobody/nothing", ("wrong-model", "nobody/nothing", "Hub")),
         ("diffusers:{sd15}?lora={empty}&lora_scale=much", ("bad-option", "lora_scale", "'much'")),
+        (
+            "diffusers:{sd15}?scheduler=UniPCMultistepp",
+            ("unknown-name", "'UniPCMultistepp'", "do you mean UniPCMultistepScheduler"),
+        ),
+        ("diffusers:{sd15}?shift=0", ("bad-option", "shift", "'0'")),
         ("diffusers:{sd15}?dtype=int8", ("bad-option", "dtype", "'int8'")),
         ("diffusers:{sd15}?device=cuda:9", ("no-device", "cuda:9")),
     ],

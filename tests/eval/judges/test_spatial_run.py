@@ -130,9 +130,7 @@ def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:
     assert {o.case.groups["relation"] for o in said} == {"left_of", "right_of", "above", "below"}
 
 
-def test_rules_read_the_scene_of_saved_images(
-    text_release: Path, cli: Cli, tmp_path: Path
-) -> None:
+def test_rules_read_the_scene_of_saved_images(text_release: Path, cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = cli(
         *("eval", "--suite", "spatial_uc", "--data", str(text_release), "--limit", "8"),

@@ -183,6 +183,20 @@ def test_a_judge_whose_server_is_gone_is_left_alone(
     assert states(done.study) == {"done": 4, "failed": 4}
 
 
+def test_listed_seeds_are_those_of_every_prompt(
+    text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    suites = {"spatial_uc": {"limit": 4, "seeds": [0, 3]}}
+    plain = doubles.study_file(text_release, suites, painters=["red"], readers=["ann"])
+    run_study(plain, tmp_path)
+    run = Run.open(next(tmp_path.glob("runs/*/*")))
+    assert run.header.common_seeds == (0, 3) and run.header.seeds == 2
+    assert [case.seed for case in run.cases()] == [0, 3] * 4
+    assert len({case.row for case in run.cases()}) == 4
+    printed = cli("study", "table", tmp_path, "--as", "spatialbench-uc-7")
+    assert printed.returncode == 0 and "seeds 0, 3, digest" in printed.stdout, printed.stderr
+
+
 CONTRADICTIONS: dict[str, tuple[Plain, tuple[str, ...]]] = {
     "limit": (
         {"suites": {"t2i_homogenization": {"limit": 2}, "spatial_uc": {"limit": 4}}},
@@ -191,6 +205,10 @@ CONTRADICTIONS: dict[str, tuple[Plain, tuple[str, ...]]] = {
     "seeds": (
         {"except": [{"generator": "red", "seeds": 2}]},
         ("/red ", "seeds 1", " 2"),
+    ),
+    "seeds of all prompts": (
+        {"except": [{"generator": "red", "seeds": [7]}]},
+        ("/red ", "seeds 1", " (7,)"),
     ),
     "generator": (
         {"generators": {"red": "python:study_doubles:painter?name=pink"}},

@@ -58,6 +58,16 @@ FAULTS = {
         "wrong-type",
         [":4: suites.t2i_correctness.seeds"],
     ),
+    "too many seeds of its own": (
+        but("seeds: 2", "seeds: 5"),
+        "out-of-range",
+        [":4: suites.t2i_correctness.seeds", "1 to 4"],
+    ),
+    "a seed twice": (
+        but("seeds: 2", "seeds: [0, 1, 0]"),
+        "bad-value",
+        [":4: suites.t2i_correctness.seeds", "different seeds"],
+    ),
     "a setting": (but("seeds", "seds"), "unknown-field", [":4: suites.t2i_correctness.seds"]),
     "a suite": (but("t2i_corr", "t2i_cor"), "unknown-name", [":4: suites.t2i_corectness"]),
     "a control": (
