@@ -22,6 +22,12 @@ SIDEWAYS = ("left_of", "right_of")
 """The relations along x; the others are along y."""
 FORWARD = ("left_of", "above")
 """The relations in which A has the smaller coordinate."""
+DIAGONALS = ("upper_left", "upper_right", "lower_left", "lower_right")
+"""Relations along a diagonal of the image."""
+DISTANCES = ("near", "far")
+"""Relations of distance; both things may be exchanged."""
+ENCLOSURES = ("inside", "surrounding")
+"""Relations of a thing and what is around it."""
 DepthRelation = Literal["in_front_of", "behind"]
 
 Convention = Literal["paper", "authors"]

@@ -51,7 +51,7 @@ METRICS = {
             pse.measure,
             needs="masks",
             unit="PSE",
-            relations=(*RELATIONS, *DEEP),
+            relations=(*pse.PLANE, *DEEP),
             detector="grounded-sam:",
         ),
         Metric("visor", visor.measure, needs="boxes", unit="1 or 0"),

@@ -11,13 +11,14 @@ fully; they cancel in PSE. In depth the program loses the farthest pixels (`pse_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..stats.bootstrap import Array
 from .boxes import (
+    DIAGONALS,
+    DISTANCES,
+    ENCLOSURES,
     FORWARD,
     RELATIONS,
     SIDEWAYS,
@@ -29,47 +30,14 @@ from .boxes import (
     intersection,
 )
 from .detections import MISSING, Measurement, Sighting
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-Axis = Literal["x", "y"]
+from .pos import VECTORS, Axis, far, inside, projections, pse_vector, share_of_pairs
 
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
 """Least PSE that counts as right: in the paper, and in the authors' `calculate_pse.py`."""
+PLANE = (*RELATIONS, *DIAGONALS, *DISTANCES, *ENCLOSURES)
+"""The relations in the plane that are measured."""
 DEPTH_BINS = 128
 """Steps into which the joint depth range is cut."""
-
-
-def projections(masks: ArrayLike, axis: Axis) -> Array:
-    """Pixel weights by column (x) or row (y): masks (..., H, W) -> (..., W) or (..., H).
-
-    Raises ValueError for fewer than two axes, and for negative or non-finite weights.
-    """
-    array = np.asarray(masks)
-    if array.ndim < 2:
-        raise ValueError(f"a mask of shape {array.shape} has no rows and columns")
-    along = -2 if axis == "x" else -1
-    if array.dtype == np.bool_ or array.dtype == np.uint8:
-        # Sums of 8-bit values in 16 bits are four times as fast as NumPy's default of 64.
-        length, most = array.shape[along], 1 if array.dtype == np.bool_ else 255
-        counter = np.uint16 if length * most < 2**16 else np.uint32
-        return np.asarray(array.view(np.uint8).sum(axis=along, dtype=counter), dtype=float)
-    sums = np.asarray(array.sum(axis=along, dtype=float))
-    if not np.isfinite(sums).all() or (array < 0).any():
-        raise ValueError("a mask holds negative or non-finite weights")
-    return sums
-
-
-def _share(total: Array, p: Array, q: Array) -> Array:
-    """A sum over pairs of weights as a share of all pairs; 0 where there are none.
-
-    Divided last: sums of whole pixels are exact, so that what is wholly apart scores exactly 1.
-    """
-    sums = p.sum(axis=-1), q.sum(axis=-1)
-    some = (sums[0] > 0) & (sums[1] > 0)
-    first, second = (np.where(some, total_weight, 1.0) for total_weight in sums)
-    return np.asarray(np.where(some, total / first / second, 0.0))
 
 
 def _advantage(p: Array, q: Array) -> Array:
@@ -79,7 +47,7 @@ def _advantage(p: Array, q: Array) -> Array:
     below = np.cumsum(q, axis=-1)
     # What is above i is all less what is below i and what is at i.
     signed = (p * (2 * below - q - below[..., -1:])).sum(axis=-1)
-    return np.clip(_share(signed, p, q), -1.0, 1.0)
+    return np.clip(share_of_pairs(signed, p, q), -1.0, 1.0)
 
 
 def pse(a: ArrayLike, b: ArrayLike, relation: Relation) -> Array:
@@ -154,10 +122,13 @@ def _depth_advantage(a: Array, b: Array, depth: Array, convention: str) -> float
 
 def measure(
     sighting: Sighting,
-    relation: Relation | DepthRelation | Literal["hidden_by"],
+    relation: str,
     convention: Convention,
 ) -> Measurement:
-    """PSE as the number, PSE(.5) as the verdict; a missing subject scores 0, as published."""
+    """PSE as the number, PSE(.5) as the verdict; a missing subject scores 0, as published.
+
+    relation: of `PLANE`, of depth, or `hidden_by`.
+    """
     if not sighting.has_both:
         return MISSING
     number = _measure_pse(sighting, relation, convention)
@@ -165,52 +136,22 @@ def measure(
 
 
 def _measure_pse(sighting: Sighting, relation: str, convention: Convention) -> float:
-    """In the plane all instances of a subject count together. In depth `authors` takes the best one
-    alone, as their program does. Hidden by: behind it and the boxes touch (the paper states no rule
-    for it; this is our reading)."""
-    if relation in RELATIONS:
-        return float(pse(sighting.mask(sighting.a), sighting.mask(sighting.b), relation))
+    """In the plane all instances of a subject count together. Near is 1 less `far`. In depth
+    `authors` takes the best one alone, as their program does. Hidden by: behind it and the boxes
+    touch (the paper states no rule for it; this is our reading)."""
+    if relation in PLANE:
+        a, b = (sighting.mask(detections) for detections in (sighting.a, sighting.b))
+        if relation in RELATIONS:
+            return float(pse(a, b, relation))
+        if relation in DIAGONALS:
+            return float(pse_vector(a, b, VECTORS[relation]))
+        if relation in DISTANCES:
+            apart = float(far(a, b))
+            return apart if relation == "far" else 1 - apart
+        return float(inside(a, b) if relation == "inside" else inside(b, a))
     if relation == "hidden_by" and not intersection(*sighting.boxes):
         return 0.0
     last = 1 if convention == "authors" else None
     a, b = (sighting.mask(detections[:last]) for detections in (sighting.a, sighting.b))
     direction: DepthRelation = "in_front_of" if relation == "in_front_of" else "behind"
     return float(pse_3d(a, b, sighting.nearness, direction, convention))
-
-
-def _pos_tensor(a: Tensor, b: Tensor) -> Tensor:
-    """P(X >= Y) of non-negative weights (..., n); 0, not NaN, where one is empty."""
-    p, q = (weights / weights.sum(-1, keepdim=True).clamp(min=1e-12) for weights in (a, b))
-    return (p * q.cumsum(-1)).sum(-1)
-
-
-def _sides(a: Tensor, b: Tensor, relation: Relation) -> tuple[Tensor, Tensor]:
-    """PoS the asked way and the wrong way round, ties counted, of maps (..., H, W)."""
-    check_relation(relation)
-    axis = -2 if relation in SIDEWAYS else -1
-    p, q = a.sum(axis), b.sum(axis)
-    first, second = (p, q) if relation in FORWARD else (q, p)
-    return _pos_tensor(second, first), _pos_tensor(first, second)
-
-
-def pos_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
-    """PoS of "A is `relation` of B" of maps (..., H, W), ties counted: shape (...), in [0, 1]."""
-    return _sides(a, b, relation)[0]
-
-
-def pse_tensor(a: Tensor, b: Tensor, relation: Relation) -> Tensor:
-    """PSE of maps (..., H, W), shape (...), with gradients; equals `pse`."""
-    right, wrong = _sides(a, b, relation)
-    return (right - wrong).clamp(min=0)
-
-
-def guidance_loss(
-    a: Tensor, b: Tensor, relation: Relation, convention: Convention = "paper"
-) -> Tensor:
-    """The loss that PSG minimizes, for attention maps (..., H, W): shape (...).
-
-    paper: -PoS² of the asked order; authors: PoS² of the wrong order. Not the same gradient.
-    """
-    check_convention(convention)
-    right, wrong = _sides(a, b, relation)
-    return -right.square() if convention == "paper" else wrong.square()

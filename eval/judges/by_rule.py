@@ -26,7 +26,7 @@ from ..core import Question, Verdict, describe
 from ..detectors import Detector, Request, open_detector
 from ..detectors.cache import Cached
 from ..detectors.depth import DepthEstimator, open_depth
-from ..geometry.boxes import Convention
+from ..geometry.boxes import DISTANCES, Convention
 from ..geometry.detections import Measurement, Sighting
 from ..geometry.metrics import METRICS, Metric
 from . import CallPlan
@@ -38,9 +38,20 @@ FIRST = {
     "vertical": "above",
     "depth": "in_front_of",
     "occlusion": "hidden_by",
+    "falling": "upper_left",
+    "rising": "lower_left",
+    "distance": "near",
+    "enclosure": "inside",
 }
 """Axis -> relation of the subject that comes first on it to the other."""
-REVERSED = {"right_of": "left_of", "below": "above", "behind": "in_front_of"}
+REVERSED = {
+    "right_of": "left_of",
+    "below": "above",
+    "behind": "in_front_of",
+    "lower_right": "upper_left",
+    "upper_right": "lower_left",
+    "surrounding": "inside",
+}
 """Relations whose subject comes second on its axis, and the relation that it then is."""
 DETECTIONS = "detections"
 """Folder beside the ledgers, shared by every rule: no image is searched twice."""
@@ -162,9 +173,11 @@ class RuleJudge(ABC):
 
     def _judge_stated(self, question: Question, sighting: Sighting, relation: str) -> Verdict:
         """The label of the stated relation, or of its reverse if both are there and it fails."""
-        first = sighting.names[relation in REVERSED]
-        held = question.labels[0 if question.subjects[0] == first else 1]
-        failed = question.labels[1 if question.subjects[0] == first else 0]
+        if relation in DISTANCES:  # the first label is that of near
+            which = DISTANCES.index(relation)
+        else:
+            which = int(question.subjects[0] != sighting.names[relation in REVERSED])
+        held, failed = question.labels[which], question.labels[1 - which]
         measured = self.measure(sighting, relation)
         label = question.labels[2]
         if measured.holds is not None:

@@ -77,6 +77,8 @@ def _find_both(question: Question) -> tuple[Match, Match]:
 
 
 def _order(question: Question) -> tuple[int, str]:
+    if (axis := question.facts.get("axis", "horizontal")) not in ("horizontal", "vertical"):
+        raise ValueError(f"can't measure the axis {axis!r}: choose a judge by rule")
     a, b = _find_both(question)
     for subject, match in zip(question.subjects, (a, b), strict=True):
         if match.score < FOUND:

@@ -2,7 +2,7 @@
 
 ``psg:sd14`` and other presets. Before each of the first steps the latents are moved so that the
 words' attention maps satisfy the prompt's relations: z <- z - a * grad L, with L the sum of
-`rules.pse.guidance_loss` over the relations. Nothing is trained.
+`geometry.guidance.guidance_loss` over the relations. Nothing is trained.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import (
     ClassVar,
     Literal,
     Protocol,
-    get_args,
     runtime_checkable,
 )
 
@@ -34,8 +33,8 @@ from ...errors import UsageError
 from ...specs import DefaultText, Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
-from ..geometry.boxes import SIDEWAYS, Relation
-from ..geometry.pse import guidance_loss, pos_tensor
+from ..geometry.boxes import DIAGONALS, DISTANCES, RELATIONS, SIDEWAYS
+from ..geometry.guidance import guidance_loss, pos_tensor
 from . import Method, find_pipeline, has_pipeline, innermost, refuse
 from .attention import Shape, token_places, watch_attention
 from .denoising import Arguments, denoisers, first_arguments
@@ -56,7 +55,9 @@ SPATIAL = re.compile(
 )
 """Spatial words that the variant `and` replaces, with the white space around them."""
 
-_Stated = tuple[str, Relation, str]
+GUIDED = (*RELATIONS, *DIAGONALS, *DISTANCES)
+"""Relations that attention can be guided toward."""
+_Stated = tuple[str, str, str]
 """A word of the prompt, its relation, and the word that it relates to."""
 
 
@@ -82,6 +83,8 @@ class GuidanceOptions(Options):
     """With `and`, the prompt says "and" instead of its spatial words: the paper's variant "(2)"."""
     updates: PositiveInt = 1
     """Updates of the latents at each guided step."""
+    gap: Annotated[float, Field(ge=0), Unit("positions")] = 5
+    """Distance from which things count as far apart, for the relations near and far."""
     maps: bool = False
     """Whether the record keeps the maps of each update, projected onto the relation's axis. Changes
     no image."""
@@ -142,6 +145,8 @@ class Guidance(Method):
     def name(self) -> str:
         texts = self.settings.texts()
         del texts["maps"]  # changes no pixel
+        if self.settings.gap == GuidanceOptions().gap:
+            del texts["gap"]  # runs that are older have none
         options = "&".join(f"{name}={text}" for name, text in texts.items())
         return f"psg:{self.preset}?{options}"
 
@@ -178,9 +183,9 @@ class Guidance(Method):
 
 
 def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
-    """Returns the relations that a row states. Raises UsageError unless all lie in the plane."""
+    """Returns the relations that a row states. Raises UsageError unless all are `GUIDED`."""
     if "object_a" in fields and "relation" in fields:
-        relations = [(fields["object_a"], fields["relation"], fields["object_b"])]
+        relations: list[_Stated] = [(fields["object_a"], fields["relation"], fields["object_b"])]
     elif "subjects" in fields and "references" in fields:
         columns = (json.loads(fields[c]) for c in ("subjects", "relations", "references"))
         relations = list(zip(*columns, strict=True))
@@ -188,12 +193,11 @@ def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
         raise UsageError(
             "psg: the rows have no relations: choose a suite of spatial prompts", code="unsupported"
         )
-    guided = get_args(Relation)
-    if unknown := [relation for _, relation, _ in relations if relation not in guided]:
+    if unknown := [relation for _, relation, _ in relations if relation not in GUIDED]:
         raise UsageError(
-            f"psg: can't guide {unknown[0]!r}, only {', '.join(guided)}", code="unsupported"
+            f"psg: can't guide {unknown[0]!r}, only {', '.join(GUIDED)}", code="unsupported"
         )
-    return [(a, relation, b) for a, relation, b in relations]  # type: ignore[misc]
+    return relations
 
 
 class _GuidedRun:
@@ -213,7 +217,7 @@ class _GuidedRun:
         words = dict.fromkeys(word for a, _, b in claims for word in (a, b))
         self._tokens = {word: token_places(pipeline, prompt, word) for word in words}
         _refuse_shared(self._tokens)
-        self._claims: list[tuple[PromptWord, Any, PromptWord]] = list(claims)
+        self._claims = claims
         self._arguments: Arguments = {}
         self._input = ""
         self._time_scale = 1.0
@@ -223,7 +227,7 @@ class _GuidedRun:
         """Loss before each update."""
         self._steps: list[int] = []
         self._scores: list[list[float]] = []
-        self._profiles: list[list[list[list[float]]]] = []
+        self._profiles: list[list[list[dict[str, list[float]]]]] = []
         self._seconds = 0.0
         self._bytes = 0
 
@@ -341,12 +345,14 @@ class _GuidedRun:
             )
         total = latents.new_zeros(())
         scores: list[float] = []
-        profiles: list[list[list[float]]] = []
+        profiles: list[list[dict[str, list[float]]]] = []
         for first, relation, second in self._claims:
             a, b = (maps[..., list(self._tokens[word])].mean(-1) for word in (first, second))
             convention: Any = self._settings.loss
-            total = total + guidance_loss(a, b, relation, convention).sum()
-            scores.append(round(float(pos_tensor(a.detach(), b.detach(), relation).mean()), 6))
+            gap = self._settings.gap
+            total = total + guidance_loss(a, b, relation, convention, gap).sum()
+            score = pos_tensor(a.detach(), b.detach(), relation, gap).mean()
+            scores.append(round(float(score), 6))
             if self._settings.maps:
                 profiles.append([_profile(weights.detach(), relation) for weights in (a, b)])
         self._scores.append(scores)
@@ -354,12 +360,18 @@ class _GuidedRun:
         return total
 
 
-def _profile(weights: Tensor, relation: Relation) -> list[float]:
-    """A map, shape (batch, height, width), projected onto the axis of a relation: shares of its
-    weight by column or row, averaged over the batch."""
-    sums = weights.sum(-2 if relation in SIDEWAYS else -1)
-    shares = (sums / sums.sum(-1, keepdim=True).clamp(min=1e-12)).mean(0)
-    return [round(share, 5) for share in shares.tolist()]
+def _profile(weights: Tensor, relation: str) -> dict[str, list[float]]:
+    """A map, shape (batch, height, width), projected onto a relation's axes, `x` and `y`: shares of
+    its weight by column and by row, averaged over the batch."""
+    axes = {"x": -2, "y": -1}
+    if relation in RELATIONS:
+        del axes["y" if relation in SIDEWAYS else "x"]
+    profile = {}
+    for axis, other in axes.items():
+        sums = weights.sum(other)
+        shares = (sums / sums.sum(-1, keepdim=True).clamp(min=1e-12)).mean(0)
+        profile[axis] = [round(share, 5) for share in shares.tolist()]
+    return profile
 
 
 def _refuse_shared(tokens: Mapping[PromptWord, Mapping[int, str]]) -> None:

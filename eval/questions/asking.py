@@ -49,7 +49,9 @@ class Stated(NamedTuple):
         return (self.a, self.b) if AXES[self.relation][1] else (self.b, self.a)
 
 
-StatedAxis = Literal["horizontal", "vertical", "depth", "occlusion"]
+StatedAxis = Literal[
+    "horizontal", "vertical", "depth", "occlusion", "falling", "rising", "distance", "enclosure"
+]
 AXES: Mapping[str, tuple[StatedAxis, bool]] = {
     "left_of": ("horizontal", True),
     "right_of": ("horizontal", False),
@@ -58,19 +60,38 @@ AXES: Mapping[str, tuple[StatedAxis, bool]] = {
     "in_front_of": ("depth", True),
     "behind": ("depth", False),
     "hidden_by": ("occlusion", True),
+    "upper_left": ("falling", True),
+    "lower_right": ("falling", False),
+    "lower_left": ("rising", True),
+    "upper_right": ("rising", False),
+    "near": ("distance", True),
+    "far": ("distance", True),
+    "inside": ("enclosure", True),
+    "surrounding": ("enclosure", False),
 }
-"""Relation -> its axis, and whether its subject comes first on it; what is hidden comes first."""
+"""Relation -> its axis, and whether its subject comes first on it; what is hidden or inside comes
+first, and at a distance nothing does."""
 STATEMENTS: Mapping[StatedAxis, str] = {
     "horizontal": "{a} is to the left of {b}",
     "vertical": "{a} is above {b}",
     "depth": "{a} is in front of {b}",
     "occlusion": "{a} is partly hidden by {b}",
+    "falling": "{a} is above and to the left of {b}",
+    "rising": "{a} is below and to the left of {b}",
+    "distance": "A and B are near each other",
+    "enclosure": "{a} is inside {b}",
 }
+FAR = "A and B are far from each other"
+"""The reverse of the statement about a distance, the same for both orders of the things."""
 PROMPTS: Mapping[StatedAxis, str] = {
     "horizontal": "order",
     "vertical": "stack",
     "depth": "depth",
     "occlusion": "occlusion",
+    "falling": "placement",
+    "rising": "placement",
+    "distance": "placement",
+    "enclosure": "placement",
 }
 """Axis -> prompt file about two things alone in an image."""
 AMONG = "among"
@@ -112,8 +133,9 @@ def ask_which(
 
     A mirrored image exchanges the labels if left and right decide (order, arrangement).
     """
+    symmetric = alternative.axis == "distance"
     if _b_comes_first(case, probe):
-        labels = alternative.labels[::-1]
+        labels = alternative.labels if symmetric else alternative.labels[::-1]
         alternative = replace(
             alternative, first=alternative.second, second=alternative.first, labels=labels
         )
@@ -133,6 +155,8 @@ def ask_which(
             claim=_mirrored(alternative.claim),
         )
     texts = (alternative.statement.format(a="A", b="B"), alternative.statement.format(a="B", b="A"))
+    if symmetric:
+        texts = (texts[0], FAR)
     return _question(alternative, case, probe, images, texts)
 
 
@@ -159,7 +183,7 @@ def ask_stated(
         "order",
         first,
         second,
-        ("holds", "opposite"),
+        ("opposite", "holds") if claim.relation == "far" else ("holds", "opposite"),
         prompt=AMONG if len(objects) > 2 else PROMPTS[claim.axis],
         statement=STATEMENTS[claim.axis],
         axis=claim.axis,

@@ -24,7 +24,7 @@ from ...schema import OwnPrompt, Provenance, SpatialMulti
 from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
-from ..questions.asking import AMONG, AXES, PROMPTS, Stated, ask_stated
+from ..questions.asking import AMONG, AXES, PROMPTS, Stated, StatedAxis, ask_stated
 from .base import Headline, Item, Items, Measure, Suite, scene_label
 from .scoring import in_groups, mean_number, mean_score
 from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
@@ -53,13 +53,17 @@ def _items(outcomes: Sequence[Outcome]) -> Items:
     return {o.case.id: Item((share_right(o),), o.case.cluster) for o in outcomes}
 
 
+DIRECTED: tuple[StatedAxis, ...] = ("horizontal", "vertical", "depth", "occlusion")
+"""Axes of the relations that its rows state."""
+
+
 class RelationsSuite(Suite[M]):
     """Share of the stated relations that hold, and whether all do."""
 
     has_right_images = True
     population = "sets of objects"
     worths = dict.fromkeys(NAMES, HOLDS)
-    prompts = (AMONG, *dict.fromkeys(PROMPTS.values()))
+    prompts = (AMONG, *dict.fromkeys(PROMPTS[axis] for axis in DIRECTED))
     headline = Headline(
         score="relations_right",
         better="higher",
@@ -275,7 +279,7 @@ def implied_relations(stated: Sequence[Stated]) -> list[Stated]:
     """
     implied: list[Stated] = []
     for forward, (axis, first) in AXES.items():
-        if not first or axis == "occlusion":
+        if not first or axis in ("occlusion", "distance"):  # not transitive
             continue
         direct = {claim.order for claim in stated if claim.axis == axis}
         reached = set(direct)

@@ -1,6 +1,7 @@
 """PSE, VISOR, T2I-CompBench, HRS and GenEval: against their definitions, and as properties."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,14 +13,18 @@ from scipy.stats import mannwhitneyu
 
 from counterprior.eval.geometry import compbench, geneval, hrs
 from counterprior.eval.geometry.boxes import RELATIONS, Box, boxes, iou, ious
-from counterprior.eval.geometry.pse import (
-    guidance_loss,
+from counterprior.eval.geometry.guidance import guidance_loss, pos_tensor, pse_tensor
+from counterprior.eval.geometry.pos import (
+    VECTORS,
+    between,
+    far,
+    inside,
+    pos,
     projections,
-    pse,
-    pse_3d,
-    pse_binary,
-    pse_tensor,
+    pse_vector,
+    separation,
 )
+from counterprior.eval.geometry.pse import pse, pse_3d, pse_binary
 from counterprior.eval.geometry.visor import relation_holds
 
 MASKS = arrays(np.bool_, (7, 9))
@@ -101,6 +106,134 @@ def test_other_bad_input_is_named() -> None:
         pse(mask, np.ones((3, 4), bool), "left_of")
     with raises("unknown-name", "ours"):
         pse_binary([1, 0], "ours")
+
+
+WEIGHTS = arrays(np.float64, (4, 5), elements=st.floats(0, 3)).filter(lambda mask: mask.sum() > 0.1)
+DIRECTIONS = st.sampled_from([*VECTORS.values(), (2, 1), (-1, 3)])
+
+
+def pixels(mask: np.ndarray, vector: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Places of a mask's pixels along a vector, times its length, and their weights."""
+    rows, columns = np.indices(mask.shape)
+    return (columns * vector[0] + rows * vector[1]).ravel(), (mask / mask.sum()).ravel()
+
+
+@given(WEIGHTS, WEIGHTS, DIRECTIONS, st.sampled_from([0, 0.4, 1.3, 2]))
+def test_pos_is_a_count_over_pairs_of_pixels(a, b, vector, gap) -> None:
+    (x, p), (y, q) = pixels(a, vector), pixels(b, vector)
+    apart = (x[:, None] - y[None, :]) / math.hypot(*vector) - gap
+    share = np.outer(p, q)
+    strict, ties = (float(share[apart > least].sum()) for least in (1e-6, -1e-6))
+    assert float(pos(a, b, vector, gap)) == pytest.approx(strict, abs=1e-12)
+    assert float(pos(a, b, vector, gap, "authors")) == pytest.approx(ties, abs=1e-12)
+    signed = [float(pos(a, b, v) - pos(b, a, v)) for v in (vector, (-vector[0], -vector[1]))]
+    assert signed[0] == pytest.approx(-signed[1], abs=1e-12)  # antisymmetric
+    assert float(pse_vector(a, b, vector)) == pytest.approx(max(0, signed[0]), abs=1e-12)
+
+
+@given(WEIGHTS, WEIGHTS, st.integers(0, 5))
+def test_separation_is_a_count_over_pairs_and_falls_with_the_gap(a, b, gap) -> None:
+    total = 0.0
+    for vector in ((1, 0), (0, 1)):
+        (x, p), (y, q) = pixels(a, vector), pixels(b, vector)
+        total += float(np.outer(p, q)[abs(x[:, None] - y[None, :]) > gap].sum())
+    assert float(separation(a, b, gap)) == pytest.approx(total, abs=1e-12)
+    assert float(separation(b, a, gap)) == pytest.approx(total, abs=1e-12)
+    assert float(separation(a, b, gap + 1)) <= total + 1e-12
+    assert float(far(a, b, gap)) == pytest.approx(min(1, total), abs=1e-12)
+
+
+@given(WEIGHTS, WEIGHTS)
+def test_inside_is_a_count_over_triples_of_pixels(a, b) -> None:
+    signed = []
+    for vector in ((1, 0), (0, 1)):
+        (x, p), (y, q) = pixels(a, vector), pixels(b, vector)
+
+        def flanked(x, p, y, q) -> float:
+            low = x[:, None, None] > y[None, :, None]
+            high = x[:, None, None] < y[None, None, :]
+            return 2 * float(np.einsum("i,j,k->ijk", p, q, q)[low & high].sum())
+
+        signed.append(2 * (flanked(x, p, y, q) - flanked(y, q, x, p)))
+    assert float(inside(a, b)) == pytest.approx(max(0, min(signed)), abs=1e-12)
+    assert float(inside(b, a)) == pytest.approx(max(0, -max(signed)), abs=1e-12)
+
+
+@given(WEIGHTS, WEIGHTS, WEIGHTS)
+def test_between_is_a_count_over_triples_of_pixels(a, b, c) -> None:
+    centers = [
+        np.array([pixels(m, v)[0] @ pixels(m, v)[1] for v in ((1, 0), (0, 1))]) for m in (b, c)
+    ]
+    vector = centers[1] - centers[0]
+    if math.hypot(*vector) < 0.05:
+        return
+    (x, p), (y, q), (z, r) = (pixels(m, tuple(vector / math.hypot(*vector))) for m in (a, b, c))
+    weights = np.einsum("i,j,k->ijk", p, q, r)
+    x, y, z = x[:, None, None], y[None, :, None], z[None, None, :]
+    least = 1e-8
+    ordered = weights[(x - y > least) & (z - x > least)].sum()
+    reverse = weights[(y - x > least) & (x - z > least)].sum()
+    assert between(a, b, c) == pytest.approx(max(0, ordered - reverse), abs=1e-12)
+    assert between(a, c, b) == pytest.approx(between(a, b, c), abs=1e-12)
+
+
+def test_relations_of_blocks() -> None:
+    corner, middle, other = block(50, 0, 60, 10), block(25, 15, 35, 25), block(0, 30, 10, 40)
+    frame = block(15, 5, 45, 35) & ~block(20, 10, 40, 30)
+    assert float(pse_vector(corner, other, VECTORS["upper_right"])) == 1
+    assert float(pse_vector(corner, other, VECTORS["lower_left"])) == 0
+    assert between(middle, corner, other) == 1 and between(corner, middle, other) == 0
+    assert float(inside(middle, frame)) > 0.6 > 0 == float(inside(frame, middle))
+    assert float(inside(other, frame)) == 0 == float(inside(frame, frame))
+    assert float(far(corner, other)) == 1 and float(far(middle, middle)) == 0
+    nothing = np.zeros_like(middle)
+    with np.errstate(all="raise"):
+        for a, b in ((middle, nothing), (nothing, middle), (nothing, nothing)):
+            assert float(inside(a, b)) == float(far(a, b)) == 0
+            assert float(pos(a, b, (1, 1))) == between(a, b, middle) == between(a, middle, b) == 0
+    with pytest.raises(ValueError, match="no length"):
+        pos(middle, middle, (0, 0))
+    with pytest.raises(ValueError, match="negative"):
+        separation(middle, middle, -1)
+    with pytest.raises(ValueError, match="do not fit"):
+        pos(middle, middle[1:], (1, 1))
+    with pytest.raises(ValueError, match="negative or non-finite"):
+        pos(-1.0 * middle, middle, (1, 1))
+
+
+@pytest.mark.parametrize("relation", [*VECTORS, "near", "far"])
+def test_guidance_has_the_right_gradient(relation: str) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    a, b = (torch.tensor(rng.random((2, 4, 5)), requires_grad=True) for _ in range(2))
+    for convention in ("paper", "authors"):
+        loss = partial(guidance_loss, relation=relation, convention=convention, gap=1)
+        assert torch.autograd.gradcheck(loss, (a, b))
+    scores = pos_tensor(a, b, relation, 1).detach().numpy()
+    masks = [m.detach().numpy() for m in (a, b)]
+    ours = (
+        separation(*masks, 1)
+        if relation in ("near", "far")
+        else pos(*masks, VECTORS[relation], convention="authors")
+    )
+    assert scores == pytest.approx(ours, abs=1e-12)
+
+
+@pytest.mark.parametrize(("relation", "grows"), [("far", True), ("near", False)])
+def test_guidance_moves_centers_apart_or_together(relation: str, grows: bool) -> None:
+    """Two blobs of attention on 16 x 16 positions with the gap of the paper."""
+    torch = pytest.importorskip("torch")
+    rows, columns = torch.meshgrid(*[torch.arange(16.0)] * 2, indexing="ij")
+    centers = torch.tensor([[5.0, 7.0], [10.0, 8.0]])
+    distances = [float((centers[0] - centers[1]).norm())]
+    for _ in range(5):
+        centers.requires_grad_(True)
+        maps = [torch.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 8) for x, y in centers]
+        (gradient,) = torch.autograd.grad(guidance_loss(*maps, relation, "paper", 5), centers)
+        centers = (centers - gradient).detach()
+        distances.append(float((centers[0] - centers[1]).norm()))
+    assert distances == sorted(distances, reverse=not grows)
+    assert abs(distances[-1] - distances[0]) > 0.3
 
 
 def test_depth_counts_what_is_nearer_and_the_authors_lose_the_farthest_pixels() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from refusals import assert_refused, raises
 
-from counterprior.eval.core import Question
+from counterprior.eval.core import Case, Question
 from counterprior.eval.detectors import Detection, Detector, DetectorError, Request
 from counterprior.eval.detectors.pixels import PixelDetector
 from counterprior.eval.detectors.rle import RleError, decode, encode
@@ -30,6 +30,7 @@ from counterprior.eval.geometry.pse import pse
 from counterprior.eval.judges import CallPlan, open_judge
 from counterprior.eval.judges.by_rule import MetricJudge, RuleJudge
 from counterprior.eval.judges.checker.judge import CheckerJudge
+from counterprior.eval.questions.asking import Stated, ask_stated
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.scenes.scene import Scene
 
@@ -434,6 +435,57 @@ def test_depth_needs_an_estimator_and_hiding_needs_touching() -> None:
     for metric, reason in (("pse", "add rule.depth="), ("visor", "no rule for 'behind'")):
         ((_, verdict),) = by_metric(metric, found).judge([asked("behind")])
         assert verdict.label == "error" and reason in verdict.raw
+
+
+CORNER = (60, 50, 100, 90)
+
+
+@pytest.mark.parametrize(
+    ("relation", "a", "b", "number"),
+    [
+        ("upper_left", LEFT, CORNER, 1.0),
+        ("upper_left", CORNER, LEFT, 0.0),
+        ("lower_right", CORNER, LEFT, 1.0),
+        ("upper_right", RIGHT, (0, 50, 40, 90), 1.0),
+        ("lower_left", RIGHT, (0, 50, 40, 90), 0.0),
+        ("far", LEFT, RIGHT, 1.0),
+        ("far", LEFT, LEFT, 0.09),
+        ("near", LEFT, LEFT, 0.91),
+        ("near", LEFT, RIGHT, 0.0),
+        ("inside", (45, 45, 55, 55), (0, 0, 100, 100), 1.0),
+        ("surrounding", (45, 45, 55, 55), (0, 0, 100, 100), 0.0),
+        ("surrounding", (0, 0, 100, 100), (45, 45, 55, 55), 1.0),
+        ("inside", LEFT, RIGHT, 0.0),
+    ],
+)
+def test_pse_measures_every_placement(
+    relation: str, a: Sequence[float], b: Sequence[float], number: float
+) -> None:
+    judge = by_metric("pse", Given(cat=[(0.9, a)], dog=[(0.8, b)]))
+    image = Image.new("RGB", (100, 100))
+    seen = set()
+    for row in range(8):
+        case = Case(f"r{row}", "plain", 0, 0, "", ("c",))
+        for probe in ("original", "swap"):
+            (question,) = ask_stated(Stated("cat", relation, "dog"), case, probe, [image])
+            seen.add((question.subjects, question.labels[0]))
+            label, measured = said(judge, question)
+            assert label == ("holds" if number > 0.5 else "opposite")
+            assert measured == pytest.approx(number, abs=0.01)
+            assert "near each other" in question.prompt or relation not in ("near", "far")
+            digit = next(d for d, named in question.answers.items() if named == "holds")
+            if relation == "far":
+                assert f"{digit}: A and B are far from each other" in question.prompt
+        assert ask_stated(Stated("cat", relation, "dog"), case, "mirror", [image]) == []
+    # Which is named first changes the labels' order, but not for a distance.
+    assert len(seen) == 2
+
+
+def test_pixels_refuse_placements_that_they_can_not_measure() -> None:
+    case, image = Case("r", "plain", 0, 0, "", ("c",)), Image.new("RGB", (9, 9))
+    (question,) = ask_stated(Stated("cat", "far", "dog"), case, "original", [image])
+    ((_, verdict),) = open_judge("pixels").judge([question])
+    assert verdict.label == "error" and "axis 'distance'" in verdict.raw
 
 
 def test_the_checker_abstains_with_its_reason() -> None:

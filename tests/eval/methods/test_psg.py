@@ -111,7 +111,7 @@ def test_relations_come_from_the_row() -> None:
     assert relations_of(rows) == [("a", "above", "b"), ("b", "left_of", "c")]
     with raises("unsupported", "psg", "rows"):
         relations_of({"prompt": "x"})
-    with raises("unsupported", "'behind'", "left_of, right_of, above, below"):
+    with raises("unsupported", "'behind'", "left_of, right_of, above, below, upper_left", "far"):
         relations_of({**STATED, "relation": "behind"})
 
 
@@ -150,9 +150,27 @@ def test_the_record_keeps_projected_maps_if_asked(opened: Opened) -> None:
     without, report = (json.loads(image.info[REPORT])["psg"] for image in images)  # type: ignore[union-attr]
     assert "maps" not in without and len(report["maps"]) == 2
     for ((a, b),), (score,) in zip(report["maps"], report["pos"], strict=True):
-        assert sum(a) == pytest.approx(1, abs=1e-3) == sum(b)
-        pairs = sum(x * y for i, x in enumerate(a) for j, y in enumerate(b) if i <= j)
+        assert a.keys() == b.keys() == {"x"}
+        x, y = a["x"], b["x"]
+        assert sum(x) == pytest.approx(1, abs=1e-3) == sum(y)
+        pairs = sum(p * q for i, p in enumerate(x) for j, q in enumerate(y) if i <= j)
         assert pairs == pytest.approx(score, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("relation", "grows"), [("far", True), ("near", False), ("upper_left", True)]
+)
+def test_distances_and_diagonals_are_guided(opened: Opened, relation: str, grows: bool) -> None:
+    fields = {**STATED, "relation": relation}
+    stated = replace(request("sd15", "a dog beside a cat"), fields=fields)
+    spec = "psg:mmdit?scale=3e3&steps=1&updates=4&decay=none&gap=3&maps=true"
+    generator = apply_methods(opened("sd15"), [spec])
+    assert "gap=3" in generator.identity()["method"]
+    image = generator.generate(stated)
+    report = json.loads(image.info[REPORT])["psg"]  # type: ignore[union-attr]
+    scores = [score for (score,) in report["pos"]]
+    assert scores == sorted(scores, reverse=not grows) and scores[0] != scores[-1]
+    assert all(profile.keys() == {"x", "y"} for profile in report["maps"][0][0])
 
 
 def test_refuses_map_size_of_no_layer(opened: Opened) -> None:
