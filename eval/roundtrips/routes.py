@@ -7,6 +7,8 @@ conjugated          f' (g (f (x)))      the edit, made on the other side
 edit_first          f (g (x))           both orders of the edit, on the side of what f makes:
 edit_last           g (f (x))           they should agree, which is forward equivariance
 given               x                   no model at all: what the judge itself gets wrong
+
+Beyond the paper, `cycle2` to `cycle8` go there and back that many times: does the loop converge?
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ EDITS: tuple[StepKind, ...] = ("edit_text", "edit_image")
 """Steps that need an edit."""
 TRIP = "round-trip"
 """Kind of the case generator of a run of round trips."""
+MOST_CYCLES = 8
+"""Round trips one after another at most."""
 JOINT = "~"
 """Separates the start and the models in a run's name."""
 
@@ -67,24 +71,39 @@ class Route:
         return any(step in EDITS for step in self.steps)
 
     @property
+    def cycles(self) -> int:
+        """Times that it goes there and back; 1 for the paper's routes."""
+        return max(1, self.steps.count("caption"))
+
+    @property
     def name(self) -> str:
         """The variant of its cases, before the number of the edit."""
         return f"{self.start}_{self.criterion}"
 
+
+_THERE_AND_BACK: Mapping[Modality, tuple[StepKind, ...]] = {
+    "image": ("caption", "generate"),
+    "text": ("generate", "caption"),
+}
 
 ROUTES = {
     route.name: route
     for route in (
         Route("image", "given", ()),
         Route("text", "given", ()),
-        Route("image", "cyclic", ("caption", "generate")),
-        Route("text", "cyclic", ("generate", "caption")),
+        Route("image", "cyclic", _THERE_AND_BACK["image"]),
+        Route("text", "cyclic", _THERE_AND_BACK["text"]),
         Route("image", "conjugated", ("caption", "edit_text", "generate")),
         Route("text", "conjugated", ("generate", "edit_image", "caption")),
         Route("image", "edit_first", ("edit_image", "caption")),
         Route("image", "edit_last", ("caption", "edit_text")),
         Route("text", "edit_first", ("edit_text", "generate")),
         Route("text", "edit_last", ("generate", "edit_image")),
+        *(
+            Route(start, f"cycle{count}", steps * count)
+            for start, steps in _THERE_AND_BACK.items()
+            for count in range(2, MOST_CYCLES + 1)
+        ),
     )
 }
 """Routes by name."""

@@ -45,6 +45,8 @@ class RouteStep:
     """The instruction of an edit; empty for the other steps."""
     case: Case
     """One of the cases that need it."""
+    later: tuple[StepKind, ...] = ()
+    """Steps of the route that follow it."""
 
 
 StepResult = StepRecord | GeneratorError

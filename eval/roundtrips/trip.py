@@ -79,8 +79,8 @@ class RoundTrip:
         if self.start == "text":
             step_input = text_input(case.fields["caption"])
         cut = False
-        for step in route.steps:
-            next_step = self._step(step, step_input, case)
+        for number, step in enumerate(route.steps, 1):
+            next_step = self._step(step, step_input, case, route.steps[number:])
             record = self._models.log.find(next_step.key)
             if record is None:
                 return next_step
@@ -99,17 +99,22 @@ class RoundTrip:
         if isinstance(place, RouteEnd):
             return
         yield place
-        steps = route_of(case.variant)[0].steps
-        for step in steps[steps.index(place.step) + 1 :]:
+        for step in place.later:
             image = source if MADE[place.step] == "image" else None
             place = self._step(step, StepInput(place.key, image=image), case)
             yield place
 
-    def _step(self, step: StepKind, step_input: StepInput, case: Case) -> RouteStep:
+    def _step(
+        self,
+        step: StepKind,
+        step_input: StepInput,
+        case: Case,
+        later: tuple[StepKind, ...] = (),
+    ) -> RouteStep:
         number = route_of(case.variant)[1]
         edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
         key = self.model_of[step].key(step, step_input, edit, case.seed)
-        return RouteStep(key, step, step_input, edit, case)
+        return RouteStep(key, step, step_input, edit, case, later)
 
     def _output(self, record: StepRecord) -> StepInput:
         if record.text:

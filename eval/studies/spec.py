@@ -30,6 +30,7 @@ from ..methods import METHODS
 from ..roundtrips.routes import (
     EDITS,
     JOINT,
+    MOST_CYCLES,
     StepKind,
     check_start,
     end_of,
@@ -107,6 +108,8 @@ class Sampling(TablePart):
     """How free questions are answered; the study's where None."""
     frames: ShownFrames | None = None
     """Frames of a clip that are judged and scored; the study's where None."""
+    cycles: Annotated[int, Field(ge=1, le=MOST_CYCLES)] | None = None
+    """Times that a round trip goes there and back, of a suite of round trips; 1 where None."""
     where: Literal["biased"] | None = None
     """Cases that generators with a method draw: `biased` for those that a judge calls biased in
     every order of mention without the method; all where None."""
@@ -241,6 +244,8 @@ class Cell:
     """Start of a round trip, `image` or `text`; empty for other runs."""
     steps: tuple[tuple[StepKind, str], ...] = ()
     """Kind and spec of the models of a round trip, those in its name first."""
+    cycles: int = 1
+    """Times that a round trip goes there and back at most."""
     where: str = ""
     """Cases that are drawn, see `Sampling`; all if empty, and always all without a method."""
 
@@ -263,7 +268,11 @@ class Cell:
         routes = (
             routes_of(check_start(self.start), sorted(kinds - set(EDITS))) if self.start else []
         )
-        fit = tuple(route.name for route in routes if kinds >= set(route.steps))
+        fit = tuple(
+            route.name
+            for route in routes
+            if kinds >= set(route.steps) and route.cycles <= self.cycles
+        )
         return tuple(v for v in SUITES[self.suite].variants if v.startswith(fit)) if fit else ()
 
     @property
@@ -570,6 +579,10 @@ def _trip_problems(study: StudyFile) -> Iterator[StudyFault]:
             if not study.methods:
                 yield place, "missing-field", "is for methods, and the study has none"
     trips = [suite for suite in study.suites if suite in SUITES and SUITES[suite].takes_trips]
+    for suite, sampling in study.suites.items():
+        if sampling.cycles and suite not in trips:
+            place = ("suites", suite, "cycles")
+            yield place, "conflicting-options", "is for round trips, and this suite has none"
     if trips and not study.all_captioners:
         yield (
             ("suites", trips[0]),

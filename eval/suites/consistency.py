@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from ..roundtrips.criteria import (
     shuffled_accuracy,
     shuffled_pearson,
 )
-from ..roundtrips.routes import ROUTES, route_of, variants_of
+from ..roundtrips.routes import MOST_CYCLES, ROUTES, route_of, variants_of
 from ..stats.bootstrap import Array
 from .base import Headline, Item, Items, Suite
 from .scoring import statistics
@@ -40,7 +41,9 @@ EDITS = 3
 NAMES = tuple(f"q{number}" for number in range(1, TEN + 2 * EDITS + 1))
 SWAP = "swap"
 CRITERIA = ("given", "cyclic", "conjugated", "edit_first", "edit_last")
-"""Criteria of `roundtrips.routes`."""
+"""Criteria of ACON, see `roundtrips.routes`."""
+CYCLES = ("cyclic", *(f"cycle{count}" for count in range(2, MOST_CYCLES + 1)))
+"""Criteria of 1, 2, ... round trips one after another."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,44 @@ def answers_of(outcomes: Iterable[Outcome], criterion: str) -> CriterionAnswers:
         np.array(rows, dtype=str),
         count_excluded(labels, YES_NO.values),
     )
+
+
+def cycle_scores(outcomes: Sequence[Outcome]) -> Iterator[Score]:
+    """Right answers after two and more round trips, and the share of answers that are the same as
+    after one fewer: 100 where the loop has converged, as far as the questions tell."""
+    labels: dict[str, dict[tuple[str, int, str], str]] = {}
+    for outcome in outcomes:
+        case = outcome.case
+        criterion = route_of(case.variant)[0].criterion
+        for name in case.key if criterion in CYCLES else ():
+            place = case.row, case.number, name
+            labels.setdefault(criterion, {})[place] = outcome.label(name)
+    for count, (before, criterion) in enumerate(pairwise(CYCLES), 2):
+        answers = answers_of(outcomes, criterion)
+        if not len(answers.right):
+            continue
+        places = sorted(labels[criterion])
+        values = [
+            float(labels[criterion][place] == earlier)
+            if (earlier := labels.get(before, {}).get(place)) in YES_NO.values
+            and labels[criterion][place] in YES_NO.values
+            else math.nan
+            for place in places
+        ]
+        settled, rows = np.array(values), np.array([row for row, _, _ in places])
+        for score_name, column, clusters, excluded in (
+            (f"cyclic_{count}", answers.right, answers.rows, answers.excluded),
+            (f"settled_{count}", settled, rows, {}),
+        ):
+            n = int((~np.isnan(column)).sum())
+            yield from statistics(
+                (score_name,),
+                column[:, None],
+                clusters,
+                ends=(0, 1),
+                counts=[n],
+                excluded=excluded,
+            )
 
 
 def _place(case: Case) -> tuple[int, int]:
@@ -192,6 +233,8 @@ def _row_items(outcomes: Sequence[Outcome]) -> Items:
     """Row -> the share of its questions that are answered right, over all criteria of the run."""
     values_by_row: dict[str, list[float]] = {}
     for outcome in outcomes:
+        if route_of(outcome.case.variant)[0].criterion not in CRITERIA:
+            continue
         values = (_right(outcome.label(name), key) for name, key in outcome.case.key.items())
         values_by_row.setdefault(outcome.case.row, []).extend(values)
     return {row: Item((_mean(row_values),), row) for row, row_values in values_by_row.items()}
@@ -234,6 +277,21 @@ class ConsistencySuite(Suite[Consistency]):
                 "_taken_back": "Of the wrong answers, the share that is right when the judge is "
                 "asked about the same a second time, of questions",
             }.items()
+        },
+        **{
+            name: meaning
+            for count in range(2, MOST_CYCLES + 1)
+            for name, meaning in (
+                (
+                    f"cyclic_{count}",
+                    f"Share of right answers about the start, asked after {count} round trips.",
+                ),
+                (
+                    f"settled_{count}",
+                    f"Share of answers after {count} round trips that are the same as after "
+                    f"{count - 1}; 100 once the loop has converged, right or wrong.",
+                ),
+            )
         },
         "forward": "Pearson's r of the right answers of both orders of an edit; judge's noise "
         "lowers it, and so does a share of right answers near 0 or 1.",
@@ -295,6 +353,7 @@ class ConsistencySuite(Suite[Consistency]):
                 scores += accuracy_scores(criterion, answers)
         if len(by_criterion["edit_first"].right) and len(by_criterion["edit_last"].right):
             scores += forward_scores(by_criterion["edit_first"], by_criterion["edit_last"])
+        scores += cycle_scores(outcomes)
         alike = (pooled.right == pooled.retest) + 0 * pooled.right * pooled.retest
         if not np.isnan(alike).all():
             n = int((~np.isnan(alike)).sum())
