@@ -20,6 +20,7 @@ from . import (
     items,
     methods,
     money,
+    organism,
     quality,
     release,
     spatial,
@@ -111,6 +112,10 @@ REMOVED = {
 }
 """Name of a removed command -> its replacement."""
 
+ORGANISM: Commands = {
+    "train": organism.train,
+}
+
 STUDY: Commands = {
     "run": study.run,
     "plan": study.plan,
@@ -178,6 +183,9 @@ for panel, commands in PANELS.items():
 
 studying = group(STUDY, help=study.__doc__, no_args_is_help=True)
 app.add_typer(studying, name="study", rich_help_panel="Evaluate")
+
+training = group(ORGANISM, help=organism.__doc__, no_args_is_help=True)
+app.add_typer(training, name="organism", rich_help_panel="Methods against the prior")
 
 writing = group(AUTHOR)
 writing.callback(invoke_without_command=True)(author.show_prompts)

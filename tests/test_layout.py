@@ -63,7 +63,7 @@ MAY_IMPORT = {
 EVAL = (
     "stats core clips geometry questions store workers checkpoints detectors generators judges "
     "captioners scorers methods roundtrips suites engine results people publishing report "
-    "selftest studies api"
+    "selftest organisms studies api"
 ).split()
 """The rooms of `eval/`: each imports only from those before it."""
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
+from ...parsing import parse, read_rows
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
 from ..core import INVALID, ORIGINAL, PROBES, Case, Cluster, Outcome, Question, Score
@@ -319,6 +321,14 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         "few seeds add to it. As large as 100 where each pair has a side of its own.",
         "entity_effect_spread": "The same of the entity effect: how strong preferences are.",
     }
+
+    @classmethod
+    def read_file(cls, text: str) -> list[T2IHomogenization] | None:
+        """Rows of a JSON Lines file, such as `organism train` writes."""
+        path = Path(text)
+        if path.suffix != ".jsonl" or not path.is_file():
+            return None
+        return [parse(T2IHomogenization, row, path, line) for line, row in read_rows(path)]
 
     def cases(self, row: T2IHomogenization, seeds: int) -> Iterator[Case]:
         prompts = {"plain": row.prompt, "swapped": row.swapped_prompt}

@@ -1,0 +1,80 @@
+"""Train organisms: tiny generators that learn a known prior from drawn scenes.
+
+Example: `counterprior organism train --order-bias .9 --seed 1 --out organisms/biased`
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from .console import print_json, print_note
+from .options import Cost, Input, Json, Model, Output, Sampling
+from .progress import progress_bar
+
+
+def train(
+    out: Annotated[Path, Output(help="Folder of the organism; run again to continue.")],
+    order_bias: Annotated[
+        float, Input(min=0, max=1, help="Share of neutral captions that name the left one first.")
+    ] = 0.5,
+    preference_sd: Annotated[
+        float,
+        Input(min=0, max=10, help="Spread of the animals' own bias of standing left, in logits."),
+    ] = 0,
+    single: Annotated[float, Input(min=0, max=1, help="Share of scenes with one animal.")] = 0.1,
+    explicit: Annotated[
+        float, Input(min=0, max=1, help="Share of captions that say who stands left or right.")
+    ] = 0.1,
+    unnamed: Annotated[
+        float, Input(min=0, max=1, help="Share of captions that name nobody: `Two animals.`")
+    ] = 0.05,
+    dropout: Annotated[
+        float, Input(min=0, max=1, help="Share of empty captions, which guidance needs.")
+    ] = 0.1,
+    noise: Annotated[float, Input(min=0, max=1, help="Share of captions of another scene.")] = 0,
+    size: Annotated[str, Model(help="smallest, small, or tiny: seconds, learns nothing.")] = (
+        "small"
+    ),
+    like: Annotated[
+        Path | None, Model(help="Folder of a trained organism to begin as, for a short training.")
+    ] = None,
+    steps: Annotated[
+        int | None, Cost(min=1, help="Updates of the denoiser; by default the size's.")
+    ] = None,
+    seed: Annotated[int, Sampling(min=0, help="Seed of weights, captions, order and noise.")] = 0,
+    checkpoint_every: Annotated[int, Cost(min=1, help="Updates between checkpoints.")] = 200,
+    json: Json = False,
+) -> None:
+    """Train a tiny text-to-image model whose captions have a known order bias.
+
+    Example: `counterprior organism train --order-bias .9 --seed 1 --out organisms/biased`
+    """
+    from ..eval.organisms.data import CaptionShares
+    from ..eval.organisms.organism import MODEL, Organism, OrganismPlan
+
+    captioning = CaptionShares(
+        order_bias=order_bias,
+        preference_sd=preference_sd,
+        single=single,
+        explicit=explicit,
+        unnamed=unnamed,
+        dropout=dropout,
+        noise=noise,
+    )
+    organism = Organism(OrganismPlan.of(captioning, size, seed, steps, like), out, like)
+    expense = organism.estimate()
+    print_note(
+        f"about {expense.seconds / 60:,.0f} minutes on this machine, {expense.megabytes:,.0f} MB"
+    )
+    with progress_bar() as progress:
+        about = organism.train(checkpoint_every, progress)
+    if json:
+        print_json(about)
+        return
+    print(f"{about['steps']:,} updates, loss {about['loss']:.4f}")
+    print_note(
+        f"model: {out / MODEL}, for --generator 'diffusers:{out / MODEL}?steps=12&guidance=2'; "
+        f"prompts: {out / 'held_out.jsonl'} and {out / 'trained.jsonl'}, for --data; look at "
+        f"{out / 'samples.png'} and {out / 'loss.svg'}"
+    )

@@ -1,0 +1,215 @@
+"""Parts of an organism: a `StableDiffusionPipeline` small enough to train on one core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from .data import HEIGHT, WIDTH, words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+FACTOR = 4
+"""Pixels of an image for one place of its latents, each way."""
+TOKENS = 16
+"""Longest caption, tokens."""
+
+
+@dataclass(frozen=True)
+class OrganismSize:
+    """How large an organism is, and how long it is trained."""
+
+    channels: tuple[int, ...]
+    """Of the denoiser, at each resolution; multiples of 16."""
+    latents: int
+    """Channels of the latents, at most 48."""
+    decoder: int
+    """Channels of the decoder."""
+    decoder_steps: int
+    """Updates of the decoder."""
+    steps: int
+    """Updates of a new denoiser."""
+    tuning_steps: int
+    """Updates of a denoiser that begins as another organism."""
+    batch: int = 32
+    """Examples of an update."""
+    variants: int = 24
+    """Drawings of each scene."""
+    backgrounds: int = 2
+    """Backgrounds of the drawings."""
+
+
+SIZES = {
+    "tiny": OrganismSize((16, 32), 4, 16, 3, 4, 3, batch=4, variants=1, backgrounds=1),
+    "smallest": OrganismSize((48, 96), 12, 32, 2000, 1500, 300),
+    "small": OrganismSize((48, 96), 12, 32, 2000, 3000, 600),
+}
+"""Sizes by name; `tiny` learns nothing and shows in seconds that training runs."""
+
+
+def tokenizer(entities: tuple[str, ...]) -> Any:
+    """A CLIP tokenizer in which every word of a caption is one token."""
+    from tokenizers.pre_tokenizers import ByteLevel
+    from transformers import CLIPTokenizer
+
+    letters = sorted(ByteLevel.alphabet())
+    merges: list[tuple[str, str]] = []
+    merged: list[str] = []
+    for word in words(entities):
+        pieces = [*word[:-1], f"{word[-1]}</w>"]
+        left = pieces[0]
+        for piece in pieces[1:]:
+            if (left, piece) not in merges:
+                merges.append((left, piece))
+                merged.append(left + piece)
+            left += piece
+    tokens = [*letters, *(f"{letter}</w>" for letter in letters), *dict.fromkeys(merged)]
+    tokens += ["<|startoftext|>", "<|endoftext|>"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    kind: Any = CLIPTokenizer  # its annotation knows neither of the forms that it reads
+    return kind(vocab=vocabulary, merges=merges, model_max_length=TOKENS)
+
+
+def text_encoder(tokens: Any) -> Any:
+    """A CLIP text encoder of two layers."""
+    import torch
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    width = 64
+    encoder = CLIPTextModel(
+        CLIPTextConfig(
+            vocab_size=len(tokens),
+            hidden_size=width,
+            intermediate_size=2 * width,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            max_position_embeddings=TOKENS,
+            bos_token_id=tokens.bos_token_id,
+            eos_token_id=tokens.eos_token_id,
+            pad_token_id=tokens.pad_token_id,
+        )
+    )
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Embedding):
+            # The usual .02 is too weak for a training of minutes.
+            torch.nn.init.normal_(module.weight, std=0.5)
+    return encoder
+
+
+def denoiser(size: OrganismSize) -> Any:
+    """A UNet whose time embedding also carries the text: cross-attention alone learns slowly."""
+    from diffusers import UNet2DConditionModel
+
+    last = len(size.channels) - 1
+    down = ["DownBlock2D"] * last + ["CrossAttnDownBlock2D"]
+    up = ["CrossAttnUpBlock2D"] + ["UpBlock2D"] * last
+    return UNet2DConditionModel(  # type: ignore[no-untyped-call]
+        sample_size=(HEIGHT // FACTOR, WIDTH // FACTOR),
+        in_channels=size.latents,
+        out_channels=size.latents,
+        block_out_channels=size.channels,
+        layers_per_block=1,
+        down_block_types=tuple(down),
+        up_block_types=tuple(up),
+        cross_attention_dim=64,
+        attention_head_dim=4,
+        norm_num_groups=16,
+        use_linear_projection=True,
+        addition_embed_type="text",
+        addition_embed_type_num_heads=4,
+    )
+
+
+def scheduler() -> Any:
+    """DDIM that begins with pure noise, so that the layout is the prompt's to decide."""
+    from diffusers import DDIMScheduler
+
+    return DDIMScheduler(  # type: ignore[no-untyped-call]
+        beta_start=0.00085,
+        beta_end=0.012,
+        beta_schedule="scaled_linear",
+        prediction_type="v_prediction",
+        rescale_betas_zero_snr=True,
+        timestep_spacing="trailing",
+        clip_sample=False,
+        set_alpha_to_one=True,
+        steps_offset=1,
+    )
+
+
+def autoencoder(size: OrganismSize) -> Any:
+    """An `AutoencoderTiny` without residual blocks in its encoder, which is set, not trained."""
+    from diffusers import AutoencoderTiny
+
+    return AutoencoderTiny(  # type: ignore[no-untyped-call]
+        encoder_block_out_channels=(48,) * 3,
+        decoder_block_out_channels=(size.decoder,) * 3,
+        num_encoder_blocks=(0, 0, 0),
+        num_decoder_blocks=(2, 1, 0),
+        latent_channels=size.latents,
+    )
+
+
+def set_encoder(vae: Any, images: Tensor) -> None:
+    """Makes the encoder the principal components of patches of FACTOR x FACTOR pixels.
+
+    images: shape (n, 3, height, width), in [-1, 1]. Each convolution moves pixels into channels
+    unchanged, and the last one projects. Latents have mean 0, and variance 1 on average.
+    """
+    import torch
+
+    unshuffle = torch.nn.functional.pixel_unshuffle(images, FACTOR)
+    patches = unshuffle.movedim(1, -1).reshape(-1, 3 * FACTOR**2)
+    mean = patches.mean(0)
+    centered = patches - mean
+    values, vectors = torch.linalg.eigh(centered.T @ centered / len(centered))
+    count = vae.config.latent_channels
+    top = vectors[:, -count:].flip(1)
+    # Half of the differences in spread is taken out, so that faint components count too.
+    spread = values[-count:].flip(0).clamp_min(1e-8)
+    components = top / spread[None] ** 0.25 / (spread**0.5).mean() ** 0.5
+    convolutions: list[Any] = [m for m in vae.encoder.modules() if isinstance(m, torch.nn.Conv2d)]
+    first, second, third, last = convolutions
+    with torch.no_grad():
+        for convolution in convolutions:
+            convolution.weight.zero_()
+        first.bias.zero_()
+        for color in range(3):
+            first.weight[color, color, 1, 1] = 1
+        # With a stride of 2, tap (1 + y, 1 + x) of the kernel is pixel (y, x) of a block of 2 x 2.
+        for convolution, channels in ((second, 3), (third, 12)):
+            for channel, y, x in product(range(channels), (0, 1), (0, 1)):
+                convolution.weight[4 * channel + 2 * y + x, channel, 1 + y, 1 + x] = 1
+        # Channel 16 color + 8 y + 4 x + 2 down + across now is pixel (2 down + y, 2 across + x).
+        for color, y, x, down, across in product(range(3), (0, 1), (0, 1), (0, 1), (0, 1)):
+            source = 16 * color + 8 * y + 4 * x + 2 * down + across
+            pixel = 16 * color + 4 * (2 * down + y) + 2 * across + x
+            # The encoder first maps pixels to [0, 1], hence the factor and the 1.
+            last.weight[:, source, 1, 1] = 2 * components[pixel]
+        last.bias.copy_(-((mean + 1) @ components))
+
+
+def pipeline(vae: Any, encoder: Any, tokens: Any, unet: Any) -> Any:
+    """All parts as a `StableDiffusionPipeline`."""
+    from diffusers import StableDiffusionPipeline
+
+    return StableDiffusionPipeline(  # type: ignore[no-untyped-call]
+        vae=vae,
+        text_encoder=encoder,
+        tokenizer=tokens,
+        unet=unet,
+        scheduler=scheduler(),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+def as_pixels(images: NDArray[Any]) -> Tensor:
+    """Bytes of shape (n, height, width, 3) -> (n, 3, height, width) in [-1, 1]."""
+    import torch
+
+    return torch.from_numpy(images).movedim(-1, 1).float().div(127.5).sub(1)
