@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -261,6 +261,16 @@ class DiffusersGenerator:
                 f"the pipeline made {len(values)} images of {len(requests)}", code="wrong-count"
             )
         return values, hidden or [False] * len(requests)
+
+    @contextmanager
+    def passing(self, **arguments: Any) -> Iterator[None]:
+        """Within it, calls of the pipeline have these arguments, too, which no spec can hold."""
+        own = self._call
+        self._call = {**own, **arguments}
+        try:
+            yield
+        finally:
+            self._call = own
 
     def _arguments(self, requests: Sequence[ImageRequest]) -> dict[str, Any]:
         """Returns the arguments of the call but its generators; lists for several requests."""

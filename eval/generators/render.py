@@ -165,6 +165,18 @@ class RenderGenerator(Options):
         changes = {"guidance": min(1.0, self.guidance + strength)}
         return self.model_copy(update=changes | ({"grounding": 0.0} if unstated else {}))
 
+    def arranged(self, leads: bool | None) -> RenderGenerator:
+        """This generator with a layout that it can't miss.
+
+        leads: whether what a prompt mentions first is in the first place, whatever the prompt
+        states; None for the stated layout.
+        """
+        if leads is None:
+            return self.model_copy(update={"grounding": 1.0})
+        certain = 99.0 if leads else -99.0
+        unbiased = {"preference_sd": 0.0, "rtl_bias": 0.0, "grounding": 0.0, "guidance": 0.0}
+        return self.model_copy(update={**unbiased, "order_bias": certain})
+
     def tuned(self, folder: Path, scale: float) -> RenderGenerator:
         """This generator with fake weights: `render.json` holds ``{"order_bias": factor}``.
 

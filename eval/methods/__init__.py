@@ -39,7 +39,7 @@ class Method(ABC):
         while self.reaches_steps and isinstance(inner, Method):
             if inner.reaches_steps:
                 raise UsageError(
-                    "switch and psg both change denoising steps: choose one",
+                    "switch and psg both change denoising steps, and boxes does too: choose one",
                     code="conflicting-options",
                 )
             inner = inner.inner
@@ -78,6 +78,7 @@ class Method(ABC):
 METHODS: Registry[Generator] = Registry(
     "method",
     {
+        "boxes": f"{__name__}.boxes:Boxes",
         "best-of": f"{__name__}.best_of:BestOf",
         "lora": f"{__name__}.lora:Lora",
         "psg": f"{__name__}.psg:Guidance",

@@ -10,9 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import (
@@ -36,8 +34,8 @@ from ..generators import REPORT, draw
 from ..geometry.boxes import DIAGONALS, DISTANCES, RELATIONS, SIDEWAYS
 from ..geometry.guidance import guidance_loss, pos_tensor
 from . import Method, find_pipeline, has_pipeline, innermost, refuse
-from .attention import Shape, token_places, watch_attention
-from .denoising import Arguments, denoisers, first_arguments
+from .attention import token_places
+from .guiding import GuidedRun, smooth_maps
 from .words import PromptWord, place_claims
 
 if TYPE_CHECKING:
@@ -200,8 +198,10 @@ def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
     return relations
 
 
-class _GuidedRun:
-    """One image of a pipeline, guided."""
+class _GuidedRun(GuidedRun):
+    """One image of a pipeline, guided toward relations."""
+
+    method = "psg"
 
     def __init__(
         self,
@@ -210,26 +210,15 @@ class _GuidedRun:
         prompt: str,
         relations: list[_Stated],
     ) -> None:
-        self._pipeline = pipeline
-        self._model = denoisers(pipeline)[0]
-        self._settings = settings
+        super().__init__(pipeline, settings)
+        self._options = settings
         claims = place_claims(prompt, relations)
         words = dict.fromkeys(word for a, _, b in claims for word in (a, b))
         self._tokens = {word: token_places(pipeline, prompt, word) for word in words}
         _refuse_shared(self._tokens)
         self._claims = claims
-        self._arguments: Arguments = {}
-        self._input = ""
-        self._time_scale = 1.0
-        self._shape = Shape(0, 0, 1.0)
-        self._layers = 0
-        self.losses: list[float] = []
-        """Loss before each update."""
-        self._steps: list[int] = []
         self._scores: list[list[float]] = []
         self._profiles: list[list[list[dict[str, list[float]]]]] = []
-        self._seconds = 0.0
-        self._bytes = 0
 
     def report(self) -> dict[str, Any]:
         """Tokens that are guided, loss and PoS of each relation before each update, seconds of all
@@ -246,114 +235,30 @@ class _GuidedRun:
                 for word, tokens in words
             ],
             "relations": [[a.name, relation, b.name] for a, relation, b in self._claims],
-            "steps": self._steps,
+            "steps": self.steps,
             "losses": [round(loss, 6) for loss in self.losses],
             "pos": self._scores,
-            "extra_seconds": round(self._seconds, 3),
-            "extra_mib": round(self._bytes / 2**20, 2),
+            **self.costs,
         }
-        return report | ({"maps": self._profiles} if self._settings.maps else {})
+        return report | ({"maps": self._profiles} if self._options.maps else {})
 
-    def draw(self, call: Callable[[], Image]) -> Image:
-        """Returns the image of `call`, with its latents moved."""
-        self._model.requires_grad_(False)
-        with _prepared(self._pipeline) as prepared:
-            arguments = first_arguments(self._pipeline, call)
-        (latents,) = prepared
-        self._learn(arguments, latents)
-        times = self._pipeline.scheduler.timesteps
-        start = self._update(latents, times[0], 0)
-        step = 0
+    @property
+    def last_place(self) -> int:
+        return max(place for tokens in self._tokens.values() for place in tokens)
 
-        def after_step(latents: Tensor) -> Tensor:
-            nonlocal step
-            step += 1
-            if step >= min(self._settings.steps, len(times)):
-                return latents
-            return self._update(latents, times[step], step)
-
-        with _prepared(self._pipeline, start), _stepping(self._pipeline.scheduler, after_step):
-            return call()
-
-    def _learn(self, arguments: Arguments, latents: Tensor) -> None:
-        """Learns the denoiser's arguments besides latents and time, for the prompt alone."""
-        self._input = "sample" if "sample" in arguments else "hidden_states"
-        sample = arguments[self._input]
-        single, doubled = len(latents), len(sample)
-        first = float(_flat(arguments["timestep"])[0])
-        self._time_scale = first / float(self._pipeline.scheduler.timesteps[0])
-        left_out = ("sample", "hidden_states", "timestep", "return_dict")
-        self._arguments = {
-            name: _conditional(value, single, doubled)
-            for name, value in arguments.items()
-            if name not in left_out
-        }
-        self._shape = Shape.of(self._model, latents, self._arguments)
-
-    def _update(self, latents: Tensor, moment: Tensor, step: int) -> Tensor:
-        """Moves the latents along the gradient; in float32, as float16 loses small gradients."""
-        import torch
-
-        started = time.perf_counter()
-        saved: dict[int, int] = {}
-
-        def keep(tensor: Tensor) -> Tensor:
-            saved[tensor.data_ptr()] = tensor.numel() * tensor.element_size()
-            return tensor
-
-        moved = latents.detach().float()
-        for _ in range(self._settings.updates):
-            with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, keep):
-                start = moved.requires_grad_(True)
-                loss = self._loss(start, moment)
-                (gradient,) = torch.autograd.grad(loss, start)
-            moved = (start - self._settings.factor(step) * gradient).detach()
-            self.losses.append(float(loss.detach()))
-            self._steps.append(step)
-        self._bytes = max(self._bytes, sum(saved.values()))
-        self._seconds += time.perf_counter() - started
-        return moved.to(latents.dtype)
-
-    def _loss(self, latents: Tensor, moment: Tensor) -> Tensor:
-        import torch
-
-        model, scheduler = self._model, self._pipeline.scheduler
-        scaled = latents
-        if hasattr(scheduler, "scale_model_input"):
-            scaled = scheduler.scale_model_input(latents, moment)
-        moment = (moment * self._time_scale).expand(len(latents))
-        if self._time_scale != 1.0:
-            moment = moment.to(model.dtype)
-        inputs = {self._input: scaled.to(model.dtype), "timestep": moment, "return_dict": False}
-        call = {**self._arguments, **inputs}
-        layer_maps = watch_attention(
-            model, lambda: model(**call), self._shape, self._settings.size, self._layers
-        )
-        if not layer_maps:
-            raise ValueError(
-                f"psg: no attention to the text has maps of size {self._settings.size}: "
-                f"try size=0, and leave the attention backend as it is"
-            )
-        if self._settings.size:  # with 0 smaller maps may come first
-            self._layers = len(layer_maps)
-        maps = _smoothed(torch.stack(layer_maps).mean(0), self._settings.smooth)
-        last = max(place for tokens in self._tokens.values() for place in tokens)
-        if last >= maps.shape[-1]:
-            raise ValueError(
-                f"psg: the model reads {maps.shape[-1]} tokens of the prompt, and the last word of "
-                f"its relations is token {last + 1}: it can't be guided there"
-            )
-        total = latents.new_zeros(())
+    def total(self, maps: Tensor) -> Tensor:
+        maps = smooth_maps(maps, self._options.smooth)
+        total = maps.new_zeros(())
         scores: list[float] = []
         profiles: list[list[dict[str, list[float]]]] = []
         for first, relation, second in self._claims:
             a, b = (maps[..., list(self._tokens[word])].mean(-1) for word in (first, second))
-            convention: Any = self._settings.loss
-            gap = self._settings.gap
+            convention: Any = self._options.loss
+            gap = self._options.gap
             total = total + guidance_loss(a, b, relation, convention, gap).sum()
             score = pos_tensor(a.detach(), b.detach(), relation, gap).mean()
             scores.append(round(float(score), 6))
-            if self._settings.maps:
+            if self._options.maps:
                 profiles.append([_profile(weights.detach(), relation) for weights in (a, b)])
         self._scores.append(scores)
         self._profiles.append(profiles)
@@ -383,77 +288,3 @@ def _refuse_shared(tokens: Mapping[PromptWord, Mapping[int, str]]) -> None:
             raise ValueError(
                 f"{a.name!r} and {b.name!r} share the token {token!r}: psg can't guide them apart"
             )
-
-
-def _smoothed(maps: Tensor, sd: float) -> Tensor:
-    """Maps of shape (batch, height, width, tokens) under a Gaussian of 3 x 3 positions."""
-    import torch
-
-    if not sd:
-        return maps
-    weights = torch.exp(-(torch.arange(-1.0, 2.0, device=maps.device) ** 2) / (2 * sd**2))
-    kernel = torch.outer(weights, weights) / weights.sum() ** 2
-    planes = maps.permute(0, 3, 1, 2)
-    padded = torch.nn.functional.pad(planes, (1, 1, 1, 1), mode="reflect")
-    count = planes.shape[1]
-    spread = kernel.to(maps).expand(count, 1, 3, 3)
-    return torch.nn.functional.conv2d(padded, spread, groups=count).permute(0, 2, 3, 1)
-
-
-def _flat(value: Any) -> Tensor:
-    import torch
-
-    return torch.as_tensor(value).flatten()
-
-
-def _conditional(value: Any, single: int, doubled: int) -> Any:
-    """Returns the positive half of arguments for [negative, positive] in one batch."""
-    import torch
-
-    if isinstance(value, dict):
-        return {name: _conditional(item, single, doubled) for name, item in value.items()}
-    batched = isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == doubled
-    return value[-single:] if batched and doubled > single else value
-
-
-@contextmanager
-def _prepared(pipeline: Any, start: Tensor | None = None) -> Iterator[list[Tensor]]:
-    """Collects the latents that the pipeline starts from within it, or replaces them by `start`.
-
-    They are drawn as ever, so that a generator of noise goes on as it would.
-    """
-    collected: list[Tensor] = []
-    real = pipeline.prepare_latents
-
-    def prepare(*args: Any, **kwargs: Any) -> Any:
-        result = real(*args, **kwargs)
-        latents = result[0] if isinstance(result, tuple) else result
-        collected.append(latents)
-        if start is None:
-            return result
-        return (start, *result[1:]) if isinstance(result, tuple) else start
-
-    pipeline.prepare_latents = prepare
-    try:
-        yield collected
-    finally:
-        del pipeline.prepare_latents
-
-
-@contextmanager
-def _stepping(scheduler: Any, after_step: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Passes results of the scheduler's steps through `after_step` within it."""
-    real = scheduler.step
-
-    def step(*args: Any, **kwargs: Any) -> Any:
-        result = real(*args, **kwargs)
-        if isinstance(result, tuple):
-            return (after_step(result[0]), *result[1:])
-        result.prev_sample = after_step(result.prev_sample)
-        return result
-
-    scheduler.step = step
-    try:
-        yield
-    finally:
-        del scheduler.step
