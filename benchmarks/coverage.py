@@ -41,8 +41,8 @@ from counterprior.eval.stats.clusters import Statistic, cluster_interval, effect
 from counterprior.eval.stats.correction import by_error_rates, ppi, rogan_gladen
 from counterprior.eval.stats.correlation import Kind, correlation
 from counterprior.eval.stats.distances import kernel_distance
-from counterprior.eval.stats.estimate import Estimate
-from counterprior.eval.stats.intervals import folded, wilson
+from counterprior.eval.stats.estimate import Estimate, share_of
+from counterprior.eval.stats.intervals import folded
 from counterprior.eval.stats.log_odds import conditional_log_odds
 from counterprior.eval.stats.means import cluster_deviation, cluster_mean
 from counterprior.eval.stats.spread import mean_product, spread
@@ -280,15 +280,9 @@ def two_systems(
     return values, member, rate * (0.05 + d) - (1 - rate) * 0.05
 
 
-def paired_columns(rng: np.random.Generator, *setting: Any) -> tuple[Estimate, float]:
+def paired_difference(rng: np.random.Generator, *setting: Any) -> tuple[Estimate, float]:
     values, member, truth = two_systems(rng, *setting)
     return estimated(values, member, (0, 1), difference), truth
-
-
-def paired_differences(rng: np.random.Generator, *setting: Any) -> tuple[Estimate, float]:
-    """The same as the mean of one column of differences."""
-    values, member, truth = two_systems(rng, *setting)
-    return estimated(values[:, 0] - values[:, 1], member, (-1, 1)), truth
 
 
 def sum_of_shares(
@@ -585,7 +579,7 @@ def coefficient(
 
 def independent_share(rng: np.random.Generator, n: int, rate: float) -> tuple[Estimate, float]:
     count = int(rng.binomial(n, rate))
-    return Estimate(count / n, wilson(count, n)), rate
+    return share_of(count, n), rate
 
 
 # Means without known ends
@@ -754,20 +748,12 @@ def families() -> list[Family]:
             function,
         ),
         Family(
-            "paired difference, two columns",
-            paired_columns,
+            "paired difference",
+            paired_difference,
             grid(SOME, FEWER, (0.1, 0.5, 0.9), (0.0, 0.1)),
             f"{layout} shift",
             mean,
             function,
-        ),
-        Family(
-            "paired difference, one column",
-            paired_differences,
-            grid(SOME, FEWER, (0.1, 0.5, 0.9), (0.0, 0.1)),
-            f"{layout} shift",
-            mean,
-            rare,
         ),
         Family(
             "informedness",
@@ -925,7 +911,7 @@ def families() -> list[Family]:
             independent_share,
             grid((2, 5, 20, 100, 400), RATES),
             "n rate",
-            "wilson",
+            "wilson share_of",
             exceptions,
         ),
         Family(

@@ -265,7 +265,7 @@ def _judge(card: JudgeCard) -> str:
 def _confusion(question: str, agreement: HumanAgreement) -> Table:
     """Returns people's labels against the judge's, with Cohen's kappa, and beside it what kappa
     depends on: how common each label is, and how often the judge recognizes it."""
-    from ..eval.stats.intervals import wilson
+    from ..eval.stats.estimate import share_of
 
     kappa = f"kappa {agreement.kappa.text('1')}"
     title = f"{question}: people (rows) and judge, n = {agreement.n:,}, {kappa}"
@@ -275,8 +275,10 @@ def _confusion(question: str, agreement: HumanAgreement) -> Table:
         n, right = sum(row), row[place]
         recognized = "-"
         if n:
-            low, high = wilson(right, n)
-            recognized = f"{_share(right / n)} ({_share(low)} to {_share(high)})"
+            of_label = share_of(right, n)
+            low, high = of_label.interval
+            recognized = f"{_share(of_label.value)} ({_share(low)} to {_share(high)})"
+            table.caption = of_label.warning or table.caption
         counts = (f"{count:,}" for count in row)
         share = _share(n / agreement.n if agreement.n else math.nan)
         table.add_row(label, *counts, share, recognized)

@@ -30,7 +30,7 @@ from ..results.names import brief, short_judges
 from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
 from ..results.tables import FEW, few, population_text, read_order
-from ..stats.intervals import NOTHING, wilson
+from ..stats.estimate import share_of
 from ..suites import open_suite
 from . import numbers
 from .gallery import FILTERS
@@ -314,8 +314,8 @@ def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:
     for name, how in _CONTROLS.items():
         probe = card.probes.get(name)
         share, n = (probe.consistency, probe.n) if probe and probe.n else (math.nan, 0)
-        ends = wilson(round(share * n), n) if n else NOTHING
-        yield f"same {how}", Score(share, ends, n, name=name, unit="1")
+        same = share_of(round(share * n), n)
+        yield f"same {how}", Score.of(same, value=share, name=name, unit="1")
 
 
 _CONTROLS = {"mirror": "when mirrored", "swap": "when swapped", "mirror_swap": "under both"}

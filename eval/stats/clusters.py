@@ -7,7 +7,7 @@
   1 or few clusters hold most items.
 - Items that have two members (the entities of a pair), which come again in other pairs, vary with
   both: the variance sums over members and takes off what a pair gives to both of its members
-  (Fafchamps and Gubert 2007), and is never below that of the pairs.
+  (Fafchamps and Gubert 2007); that of a mean is never below that of its pairs.
 - Where nothing varies, nothing is certain either. After G clusters without an exception, Wilson's
   interval for 0 of G lets exceptions be z^2 / (z^2 + G) of all clusters (0.43 at 5, 0.16 at 20):
   each mean may move by that share of the way to either end.
@@ -33,6 +33,12 @@ from .intervals import NOTHING, Interval, student_quantile, wilson
 _SKEW = 0.45
 """Additional reach of an interval toward the middle, per skewness / sqrt(clusters). Johnson (1978)
 derives 1/3; 0.45 is what logit-normal cluster rates need for a coverage of 0.93."""
+FEW = 5
+"""Clusters below which an interval is too narrow where their sizes have to do with their values."""
+_FEW_UNEVEN = (
+    f"fewer than {FEW} clusters of unequal size: 95 % intervals held the truth in 92 % where large "
+    "clusters differ from small ones"
+)
 _NO_WIDTH = 1e-9
 """Relative to the span of values; anything narrower is a width of 0, rounded."""
 
@@ -68,8 +74,13 @@ class _Means:
         if not len(self.twice):
             return np.asarray(self.changes.T @ self.changes)
         pairs = self.twice.T @ self.twice
-        values, vectors = np.linalg.eigh(self.changes.T @ self.changes - 2 * pairs)
-        return np.asarray(pairs + (vectors * np.maximum(values, 0.0)) @ vectors.T)
+        values, vectors = np.linalg.eigh(self.changes.T @ self.changes - pairs)
+        members = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        least, variance = np.diag(pairs), np.diag(members)
+        if (variance < _NO_WIDTH * least).any():
+            return np.asarray(pairs)
+        wider = np.sqrt(np.maximum(1.0, least / np.where(variance > 0, variance, 1.0)))
+        return np.asarray(members * np.outer(wider, wider))
 
     @property
     def varied(self) -> NDArray[np.bool_]:
@@ -81,6 +92,13 @@ class _Means:
         """Shape (k,): independent two-valued items that would make the mean as uncertain."""
         variance = np.where(self.varied, np.diag(self.covariance), 1.0)
         return np.where(self.varied, self.share * (1 - self.share) / variance, self.clusters)
+
+    @property
+    def warning(self) -> str:
+        """Limits of intervals of these means, or of functions of them."""
+        some = self.clusters > 0
+        few = (self.clusters < FEW) & (self.effective < (1 - _NO_WIDTH) * self.clusters)
+        return _FEW_UNEVEN if (some & few & self.varied).any() else ""
 
     @property
     def freedom(self) -> Array:
@@ -151,6 +169,7 @@ def cluster_interval(
                 clusters=int(min(means.clusters[means.clusters > 0], default=0)),
                 error=error,
                 p_value=p_value,
+                warning="" if math.isnan(value) else means.warning,
             )
         )
     return estimates
@@ -169,6 +188,7 @@ def _plain(means: _Means, columns: Array, ends: tuple[float, float]) -> list[Est
             n=int(counts[i]),
             clusters=fewest,
             error=float(errors[i]),
+            warning="" if math.isnan(value) else means.warning,
         )
         for i, value in enumerate(values)
     ]

@@ -14,6 +14,8 @@ from .intervals import Interval
 FEW = 12
 """Clusters below which the interval is too narrow."""
 _FEW_CLUSTERS = f"fewer than {FEW} clusters: 95 % intervals of a spread held the truth in 87 %"
+_MANY, _KURTOSIS = 200, 3.0
+_LONG_TAIL = "few groups differ from most: 95 % intervals of a spread held the truth in 90 %"
 
 
 def spread(products: ArrayLike, means: ArrayLike, clusters: ArrayLike) -> Estimate:
@@ -22,8 +24,8 @@ def spread(products: ArrayLike, means: ArrayLike, clusters: ArrayLike) -> Estima
     means: shape (g,), an unbiased estimate of each group's mean, in [-1, 1]; products: shape (g,),
     one of its square, e.g. the mean product of two different items; clusters: shape (g,) or (g, 2).
     The variance is the mean square less the square of the mean; its interval's ends are taken to
-    the root, and an estimate below 0 is 0. It has a warning below `FEW` clusters. NaN for fewer
-    than two groups.
+    the root, and an estimate below 0 is 0. It has a warning below `FEW` clusters, and where a few
+    groups differ from most of fewer than 200. NaN for fewer than two groups.
     """
     squares, values = np.asarray(products, dtype=float), np.asarray(means, dtype=float)
     n = len(values)
@@ -38,12 +40,15 @@ def spread(products: ArrayLike, means: ArrayLike, clusters: ArrayLike) -> Estima
     data = np.column_stack([values, squares, values**2])
     (estimate,) = cluster_interval(data, clusters, (-1.0, 1.0), variance)
     low, high = (math.sqrt(max(0.0, end)) for end in estimate.interval)
+    off = values - values.mean()
+    long = float(np.mean(off**4)) > _KURTOSIS * float(np.mean(off**2)) ** 2
+    warning = _LONG_TAIL if long and n < _MANY else ""
     return Estimate(
         math.sqrt(min(1.0, max(0.0, estimate.value))),
         Interval(low, min(1.0, high)),
         n=n,
         clusters=estimate.clusters,
-        warning=_FEW_CLUSTERS if estimate.clusters < FEW else "",
+        warning=_FEW_CLUSTERS if estimate.clusters < FEW else warning,
     )
 
 

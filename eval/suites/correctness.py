@@ -25,6 +25,7 @@ from .scoring import (
     cluster_numbers,
     in_groups,
     mean_worth,
+    paired_difference,
     statistics,
     valid_score,
     variant_scores,
@@ -156,17 +157,7 @@ class Correctness(Suite[R]):
         only = int((difference > 0).sum()), int((difference < 0).sum())
         clusters = cluster_numbers(list(first.values()))
         excluded = {"not_valid_in_both": len(values) - n}
-        (paired,) = statistics(
-            ("delta_paired",),
-            difference[:, None],
-            clusters,
-            ends=(-1, 1),
-            counts=(n,),
-            group=group,
-            excluded=excluded,
-            missing=np.isnan(difference)[:, None],
-            tested=True,
-        )
+        paired = paired_difference("delta_paired", values, clusters, group=group, excluded=excluded)
         # Few differences need the exact test, and alike seeds of a pair that of clusters.
         yield replace(paired, p_value=max(paired.p_value, mcnemar(*only))) if n else paired
         yield from kinds(CELLS, values, clusters, group, excluded)

@@ -29,7 +29,7 @@ from ..core import ALL, Case, Outcome, Question, Score
 from .base import Measure, Suite
 from .beyond import OrderBeyondSuite, tau
 from .homogenization import T2IHomogenizationSuite
-from .scoring import grouped, mean_score
+from .scoring import cluster_numbers, grouped, paired_difference
 from .worths import Worth
 
 ENGLISH = "en"
@@ -113,18 +113,16 @@ class TranslatedSuite(Suite[T]):
         if not places:
             return
         by_place = {_place(outcome): outcome for outcome in outcomes}
-        values = np.array(
-            [_mean(shares[place]) - _mean(reference_shares[place]) for place in places]
+        pairs = np.array(
+            [[_mean(shares[place]), _mean(reference_shares[place])] for place in places]
         )
-        lost = int(np.isnan(values).sum())
-        yield mean_score(
+        lost = int(np.isnan(pairs).any(axis=1).sum())
+        yield paired_difference(
             name,
-            values,
-            [by_place[place] for place in places],
-            ends=(-1, 1),
+            pairs,
+            cluster_numbers([by_place[place] for place in places]),
             group=group,
             excluded={"not_valid_in_both": lost} if lost else {},
-            tested=True,
         )
 
     def _shares(self, outcomes: Iterable[Outcome]) -> dict[Place, list[float]]:

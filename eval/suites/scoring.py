@@ -140,6 +140,41 @@ def mean_number(
     return [mean_score(name, measured, outcomes, group=group, excluded=excluded)]
 
 
+def difference(means: Array) -> Array:
+    """First less second, of means of shape (..., 2)."""
+    return means[..., :1] - means[..., 1:]
+
+
+def paired_difference(
+    name: str,
+    pairs: Array,
+    clusters: NDArray[Any],
+    *,
+    group: str = ALL,
+    excluded: Mapping[str, int] | None = None,
+) -> Score:
+    """The mean of first less second, tested against 0; a pair without both is left out.
+
+    pairs: shape (n, 2), values in [0, 1] or NaN. Not the mean of one column of differences: few
+    pairs may differ, and the spread of the others says nothing about how often they do.
+    """
+    lacks = np.isnan(pairs).any(axis=1)
+    columns = np.where(lacks[:, None], np.nan, pairs)
+    (score,) = statistics(
+        (name,),
+        columns,
+        clusters,
+        ends=(0, 1),
+        statistic=difference,
+        counts=(int((~lacks).sum()),),
+        group=group,
+        excluded=excluded,
+        missing=np.isnan(columns),
+        tested=True,
+    )
+    return score
+
+
 def complete_groups(
     outcomes: Sequence[Outcome], question: str, key: Callable[[Outcome], str]
 ) -> tuple[list[list[Outcome]], int]:
@@ -161,7 +196,7 @@ def variant_scores(
     question: str,
     worth: Worth,
     variants: Sequence[str],
-    statistic: Callable[[Array], Array] = lambda means: means[..., :1] - means[..., 1:],
+    statistic: Statistic = difference,
     *,
     unit: str = "%",
     group: str = ALL,

@@ -20,7 +20,8 @@ from ...stats.agreement import (
     reliability,
 )
 from ...stats.clusters import cluster_interval
-from ...stats.intervals import Interval, wilson
+from ...stats.estimate import share_of
+from ...stats.intervals import Interval
 
 DECIDED = ("PASS", "FAIL")
 VERDICTS = (*DECIDED, "UNDECIDABLE")
@@ -116,11 +117,13 @@ def _risk(machine: Sequence[str], people: Sequence[str], counted: bool) -> dict[
     decided = [(m, p) for m, p in zip(machine, people, strict=True) if m in DECIDED]
     scored = [(m, p) for m, p in decided if counted or p in DECIDED]
     wrong = sum(m != p for m, p in scored)
+    risk = share_of(wrong, len(scored))
     return {
         "coverage": len(decided) / len(machine) if machine else None,
         "evaluated": len(scored),
-        "risk": wrong / len(scored) if scored else None,
-        "interval": _interval(wilson(wrong, len(scored))),
+        "risk": number(risk.value),
+        "interval": _interval(risk.interval),
+        "warning": risk.warning,
     }
 
 

@@ -12,8 +12,8 @@ from ...core import FAILURES, ORIGINAL, Outcome, Score, Verdict
 from ...results.agree import KINDS, agreement
 from ...results.judge_card import HumanAgreement
 from ...results.selection import CLOSE, score_differences
-from ...stats.estimate import Estimate
-from ...stats.intervals import NOTHING, Interval, wilson
+from ...stats.estimate import Estimate, share_of
+from ...stats.intervals import NOTHING, Interval
 from ...suites import open_suite
 from ...suites.base import Suite
 from ...suites.worths import Worth
@@ -63,11 +63,6 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     return Score.of(estimate, excluded=failed, name=name, unit=unit)
 
 
-ENOUGH = 20
-"""Images from which Wilson's interval of a share holds the truth in 0.93."""
-_FEW_IMAGES = f"fewer than {ENOUGH} images: 95 % intervals of a share held the truth in 90 %"
-
-
 def _risk(name: str, codes: HumanAgreement) -> Estimate:
     """One of `RISKS` with Wilson's interval, in [0, 1]."""
     decided = np.array(codes.matrix)[:, 1:]  # the judge's codes are the columns
@@ -76,8 +71,7 @@ def _risk(name: str, codes: HumanAgreement) -> Estimate:
     count, of = int(considered.sum()) - right, int(considered.sum())
     if name == "coverage":
         count, of = int(decided.sum()), codes.n
-    warning = _FEW_IMAGES if 0 < of < ENOUGH else ""
-    return Estimate(count / of if of else math.nan, wilson(count, of), n=of, warning=warning)
+    return share_of(count, of)
 
 
 def _estimate(name: str, scope: ScoreInputs) -> Score | None:

@@ -117,13 +117,15 @@ def test_letters_seldom_tell_equal_generators_apart() -> None:
     letters = opened(BENCHMARK.parent / "letters.py")
     rng = np.random.default_rng(0)
     pairs = [tuple(rng.choice(list("abcdefghijklmnop"), 2, replace=False)) for _ in range(300)]
-    differs = [letters.any_letter_differs((9, n), pairs, 1.5) for n in range(6)]
+    differs = [letters.any_letter_differs((9, n), pairs, 1.5, 0.4) for n in range(6)]
     assert sum(differs) <= 1
     headline = letters.open_suite("t2i_homogenization").headline
     first, second = (
         {
             n: item._replace(cluster=str(n))
-            for n, item in letters.generator_items(np.random.default_rng(seed), pairs, 1.5).items()
+            for n, item in letters.generator_items(
+                np.random.default_rng(seed), pairs, 1.5, 0.4
+            ).items()
         }
         for seed in (1, 2)
     )

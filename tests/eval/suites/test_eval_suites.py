@@ -337,7 +337,8 @@ def test_delta_is_of_all_valid_images_and_its_pair_of_those_valid_in_both() -> N
     assert scores["delta_paired", "all"].n == 8
     assert scores["delta_paired", "all"].excluded == {"not_valid_in_both": 2}
     # Six of eight pairs, all of one sign: more than McNemar's 2 / 2**6, which knows no clusters.
-    assert 2 / 2**6 < scores["delta_paired", "all"].p_value < 0.07
+    # Three clusters are too few to tell 6 of 8 from 0.
+    assert 2 / 2**6 < scores["delta_paired", "all"].p_value < 0.25
 
 
 def test_intervals_of_constrained_pairs_count_families_not_rows() -> None:
