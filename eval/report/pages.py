@@ -313,9 +313,8 @@ def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:
     )
     for name, how in _CONTROLS.items():
         probe = card.probes.get(name)
-        share, n = (probe.consistency, probe.n) if probe and probe.n else (math.nan, 0)
-        same = share_of(round(share * n), n)
-        yield f"same {how}", Score.of(same, value=share, name=name, unit="1")
+        same = share_of(round(probe.consistency * probe.n), probe.n) if probe else share_of(0, 0)
+        yield f"same {how}", Score.of(same, name=name, unit="1")
 
 
 _CONTROLS = {"mirror": "when mirrored", "swap": "when swapped", "mirror_swap": "under both"}
