@@ -313,7 +313,11 @@ def _card_scores(card: JudgeCard) -> Iterator[tuple[str, Score]]:
     )
     for name, how in _CONTROLS.items():
         probe = card.probes.get(name)
-        same = share_of(round(probe.consistency * probe.n), probe.n) if probe else share_of(0, 0)
+        same = (
+            share_of(round(probe.consistency * probe.n), probe.n)
+            if probe and probe.n
+            else share_of(0, 0)
+        )
         yield f"same {how}", Score.of(same, name=name, unit="1")
 
 

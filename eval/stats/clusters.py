@@ -35,9 +35,9 @@ _SKEW = 0.45
 derives 1/3; 0.45 is what logit-normal cluster rates need for a coverage of 0.93."""
 FEW = 5
 """Clusters below which an interval is too narrow where their sizes have to do with their values."""
-_FEW_UNEVEN = (
-    f"fewer than {FEW} clusters of unequal size: 95 % intervals held the truth in 92 % where large "
-    "clusters differ from small ones"
+_FEW_CLUSTERS = (
+    f"fewer than {FEW} clusters: 95 % intervals held the truth in 92 % where large clusters differ "
+    "from small ones"
 )
 _NO_WIDTH = 1e-9
 """Relative to the span of values; anything narrower is a width of 0, rounded."""
@@ -96,9 +96,8 @@ class _Means:
     @property
     def warning(self) -> str:
         """Limits of intervals of these means, or of functions of them."""
-        some = self.clusters > 0
-        few = (self.clusters < FEW) & (self.effective < (1 - _NO_WIDTH) * self.clusters)
-        return _FEW_UNEVEN if (some & few & self.varied).any() else ""
+        few = (self.clusters > 0) & (self.clusters < FEW)
+        return _FEW_CLUSTERS if (few & self.varied).any() else ""
 
     @property
     def freedom(self) -> Array:

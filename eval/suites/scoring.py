@@ -142,7 +142,7 @@ def mean_number(
 
 def difference(means: Array) -> Array:
     """First less second, of means of shape (..., 2)."""
-    return means[..., :1] - means[..., 1:]
+    return np.asarray(means[..., :1] - means[..., 1:])
 
 
 def paired_difference(
@@ -158,7 +158,7 @@ def paired_difference(
     pairs: shape (n, 2), values in [0, 1] or NaN. Not the mean of one column of differences: few
     pairs may differ, and the spread of the others says nothing about how often they do.
     """
-    lacks = np.isnan(pairs).any(axis=1)
+    lacks = np.asarray(np.isnan(pairs).any(axis=1))
     columns = np.where(lacks[:, None], np.nan, pairs)
     (score,) = statistics(
         (name,),
