@@ -171,17 +171,24 @@ def print_checks(checks: Sequence[Check]) -> None:
     from ..eval.stats.estimate import interval_text, value_text
 
     numbers = ("truth", "as judged", "corrected", "95 %")
-    title = "known truth, as judged, and corrected by labels of a part (percent; grain in levels)"
+    title = (
+        "known truth, as judged, and corrected by labels of a part (percent; worlds from 0 to 1; "
+        "grain in levels)"
+    )
     titles = ("generator", "judge", "score", *numbers, "holds")
     table = new_table(*titles, numbers=numbers, title=title)
+
+    def unit_of(check: Check) -> str:
+        return "%" if check.score == "grain" else check.raw.unit  # levels need no more digits
+
     for check in checks:
         values = (check.truth, check.raw.value, check.corrected.value)
         table.add_row(
             check.trial,
             check.judge,
             check.score,
-            *(value_text(value, "%") for value in values),
-            interval_text(check.corrected.interval, "%"),
+            *(value_text(value, unit_of(check)) for value in values),
+            interval_text(check.corrected.interval, unit_of(check)),
             "yes" if check.holds else "NO",
         )
     output = console(width=140)

@@ -38,6 +38,9 @@ FAILURES = ("unparsed", "refused", "error", "missing")
 """Failures in place of a label: an answer outside the allowed ones; a refusal; an error of judge,
 generator or file; a missing image or verdict. Never scored, never dropped, never merged."""
 
+KNOWN_TRUTH = ("human", "scene")
+"""Kinds of judges that gold images don't check: people, and the renderer's record."""
+
 INVALID = "invalid"
 """Label of an image in which none of a question's statements holds: a judgment, not a failure."""
 

@@ -43,6 +43,11 @@ class Scene:
     """Seed of the background."""
     faults: tuple[str, ...] = ()
     """Names of the faults that were put in on purpose; empty for a sound scene."""
+    drawing: str = ""
+    """Name of the bank's drawing that the image is made from; empty for figures of the atlas."""
+    world: str = ""
+    """What the drawing of a group's worlds shows: `real`, `altered`, `both` at once, or `absent`
+    for its backdrop alone; empty for any other scene."""
 
     def left_to_right(self) -> tuple[str, ...]:
         """Entities by horizontal center, leftmost first; one drawn twice is there twice.
@@ -66,7 +71,11 @@ class Scene:
 
     def to_json(self) -> str:
         """The scene as JSON, for the image's metadata."""
-        return json.dumps(asdict(self), sort_keys=True)
+        plain = asdict(self)
+        for name in ("drawing", "world"):  # most scenes have none
+            if not plain[name]:
+                del plain[name]
+        return json.dumps(plain, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Scene:
@@ -74,7 +83,8 @@ class Scene:
         try:
             data = json.loads(text)
             figures = tuple(Figure(**figure) for figure in data["figures"])
-            return cls(figures, data["background"], tuple(data["faults"]))
+            drawn = (data.get("drawing", ""), data.get("world", ""))
+            return cls(figures, data["background"], tuple(data["faults"]), *drawn)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"not a scene of the renderer: {error}", code="no-scene") from None
 

@@ -119,6 +119,11 @@ class SceneDetector(AtlasDetector):
                 "the image does not hold its scene: only `render:` writes it", code="no-scene"
             )
         scene = Scene.from_json(text)
+        if scene.drawing:
+            raise DetectorError(
+                f"the image is a drawing ({scene.drawing}) and has no figures of the atlas",
+                code="no-scene",
+            )
         queries = {entity(query): query for query in request.queries}
         size = Size(*request.image.size)
         scale = (size.width / WIDTH, size.height / HEIGHT) * 2

@@ -1,7 +1,8 @@
 """`render`: a generator that draws flat scenes, whose every bias and fault is set by an option.
 
-Images depend on prompt, seed and options alone. It draws the seed images of the I2I suites, and its
-scenes are the known truth on which judges and metrics are tested.
+Images depend on prompt, seed and options alone, and on the row where its drawing ships with the
+bank. It draws the seed images of the I2I suites, and its scenes are the known truth on which judges
+and metrics are tested.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from ...scenes.scene import Figure, Scene
 from ...scenes.sprites import atlas_digest, clothes, entity_names
 from ...specs import Options, Share, TextForm, Unit
 from ..core import ImageRequest
+from .drawings import Drawing
 
 VERSION = "2"
 """Raised whenever the same request gives other pixels."""
@@ -76,11 +78,12 @@ class RenderGenerator(Options):
     preference_sd: Logit = 0
     """Standard deviation of each entity's own bias of standing left."""
     grounding: Share = 1
-    """Share of explicit layouts that are obeyed; the rest follow the biases."""
+    """Share of explicit layouts, and of those of drawn constrained pairs, that are obeyed; the rest
+    follow the biases."""
     binding_bias: Share = 0
     """Share of edits in which the first-mentioned action goes to the left figure."""
     missing: Share = 0
-    """Share of images in which one entity is left out."""
+    """Share of images in which one entity is left out, or all things of a drawn world."""
     extra: Share = 0
     """Share in which a third entity stands between the two."""
     duplicate: Share = 0
@@ -105,6 +108,14 @@ class RenderGenerator(Options):
     """When the figures of a clip exchange sides, as a share of its time; at 1 never."""
     swaps: Share = 1
     """Share of the clips in which they do."""
+    lock_in: Share = 0
+    """Share of drawn scenes under their altered law (L2, L3) that show the world as we know it."""
+    literal: Share = 0
+    """Further share of those whose outcome is not told (L3) that show the world as we know it."""
+    partial: Share = 0
+    """Share of the rest of both that show the two worlds side by side."""
+    over_application: Share = 0
+    """Share of drawn scenes under an irrelevant law (L0) that show the altered world."""
     guidance: Share = 0
     """How hard an explicit layout is pushed: the share of disobeyed layouts that are put right, at
     the price of grain."""
@@ -126,11 +137,19 @@ class RenderGenerator(Options):
         return image
 
     def _draw(self, scene: Scene, request: ImageRequest) -> Image:
-        image = draw_scene(scene)
+        drawing = self._drawing(request)
+        image = draw_scene(scene) if drawing is None else drawing.image(scene)
         return _grained(image, GRAIN * self.guidance, _rng(request)) if self.guidance else image
 
+    @staticmethod
+    def _drawing(request: ImageRequest) -> Drawing | None:
+        edits = request.source is not None
+        return None if edits else Drawing.of(request.prompt, request.fields)
+
     def scenes(self, request: ImageRequest) -> list[Scene]:
-        """Scene of each frame of a request's clip; raises as `scene`."""
+        """Scene of each frame of a request's clip; raises as `scene`, and for a drawing."""
+        if self._drawing(request) is not None:
+            raise ValueError(f"no clip of a drawing, as the prompt {request.prompt!r} has")
         count, scene = int(self.video), self.scene(request)
         if request.source is not None:
             return [Scene.of(request.source), *[scene] * (count - 1)][:count]
@@ -151,7 +170,8 @@ class RenderGenerator(Options):
         )
         first = prompts[sum(step < self.decides for step in at) % 2]
         last = prompts[len(at) % 2]
-        blind = not mentions(first)
+        drawn = Drawing.of(first, request.fields) is not None
+        blind = not drawn and not mentions(first)
         content = last if blind else first
         unbiased = {"order_bias": 0.0, "rtl_bias": 0.0}
         drawer = self.model_copy(update=unbiased) if blind else self
@@ -197,6 +217,8 @@ class RenderGenerator(Options):
         drawn, and an edit of an image that the renderer did not make.
         """
         rng = _rng(request)
+        if (drawing := self._drawing(request)) is not None:
+            return drawing.scene(self, rng)
         if request.source is None:
             biased = self.model_copy(update={"order_bias": self.order_bias + self.rtl_bias})
             drawer = biased if request.fields.get("direction") == "rtl" else self

@@ -166,6 +166,7 @@ JUDGES: Registry[Judge] = Registry(
         "human": f"{__name__}.human:HumanJudge",
         "openai": _CHAT,
         "pixels": f"{__name__}.pixels:PixelJudge",
+        "scene": f"{__name__}.scene:SceneJudge",
         "scripted": replace(_CHAT, argument="FILE"),
         **{
             name: RegistryEntry(

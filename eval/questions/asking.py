@@ -240,10 +240,11 @@ def ask_yes_no(
     question: str,
     image: Image | None,
     probe: str = ORIGINAL,
+    facts: Mapping[str, str] | None = None,
 ) -> Question:
     """Asks a free yes/no question, or how far it is so; `swap` exchanges the digits of the answers.
 
-    image: None if a text is judged.
+    image: None if a text is judged. facts: for a judge that measures.
     """
     labels = ("yes", "no")
     digits = _digits(case, name, ORIGINAL, 2)
@@ -259,6 +260,7 @@ def ask_yes_no(
         prompt=prompt.fill(question=question, answers=_listed(digits, labels)),
         answers=dict(zip(digits, labels, strict=True)),
         images=() if image is None else (image,),
+        facts=facts or {},
         scale=prompt.scaled.fill(question=question),
     )
 

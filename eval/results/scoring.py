@@ -22,7 +22,7 @@ from ...human_labels import (
 )
 from ...storage import write_whole
 from ..clips.frames import USUAL, FrameChoice
-from ..core import ALL, FAILURES, ORIGINAL, Outcome, Score, describe, without_nan
+from ..core import ALL, FAILURES, KNOWN_TRUTH, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
 from ..engine.run import CaseResult, Run, RunError, RunHeader
 from ..methods.candidates import chose
@@ -320,7 +320,7 @@ def _score(
         believed, left_out = exclude_misjudged(judged, check, type(checking))
         marks = check_marks(judged, check)
         card = replace(card, gold={ALL: check.confusion, **check.parts})
-    elif checking is not None and log.identity["kind"] != "human":
+    elif checking is not None and log.identity["kind"] not in KNOWN_TRUTH:
         notes.insert(0, "the judge was not checked on gold images")
         marks = (UNCHECKED,)
     scores = suite.score(believed)

@@ -6,14 +6,20 @@ import hashlib
 import itertools
 import random
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from ...images import encode_png
 from ...scenes.sprites import clothes, entity_names
 from ...schema import (
+    AlteredWorld,
+    Counterfactual,
+    CounterfactualDenominalized,
     EncodedImage,
     Entity,
+    EvaluationQuestion,
     I2ICorrectness,
+    KeyedQuestion,
     OrderBeyond,
     Provenance,
     Spatial3D,
@@ -25,8 +31,11 @@ from ...schema import (
 )
 from ..core import ImageRequest
 from ..generators import draw
+from ..generators.drawings import DRAWN
 from ..generators.render import RenderGenerator
+from ..suites.altered import KEYED
 from ..suites.correctness import ACTIONS
+from ..suites.worlds import QUESTIONS
 
 PAIRS = 60
 """How many pairs: two images each where there are two mention orders."""
@@ -38,6 +47,20 @@ ANIMALS = (
 STOUT = [name for name in ANIMALS if name not in ("elephant", "giraffe")]
 """Animals that are detected even if they are drawn small."""
 _PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
+WORLDS, METHOD_PAIRS = 24, 30
+"""How many worlds and pairs of the bank are drawn, 45 ms each."""
+DOMAINS = ("keyboards", "clocks_and_dials")
+"""Of these pairs."""
+_WEIGHTS = {"visual_integrity": 2, "assessment": 14, "logic_consistency": 8}
+_WORLD: dict[str, Any] = {
+    "discipline": "selftest",
+    "altered_law": "",
+    "assessment_point": "",
+    "review": [],
+    "status": "new",
+    "provenance": _PROVENANCE,
+    **{name: EvaluationQuestion(weight=w, text=name) for name, w in _WEIGHTS.items()},
+}
 _PAIR: dict[str, Any] = {"pair_type": "A-A", "review": [], "provenance": _PROVENANCE}
 
 
@@ -172,6 +195,89 @@ def listed(entities: Sequence[str]) -> OrderBeyond:
         review=[],
         provenance=_PROVENANCE,
     )
+
+
+def worlds() -> list[str]:
+    """Returns groups of altered worlds that the bank draws."""
+    groups: list[str] = import_module(DRAWN).drawn_worlds("optics")
+    return groups[:WORLDS]
+
+
+def world_levels(group: str) -> list[Counterfactual]:
+    """Rows of a group's three levels; the questions are the judge's by name, whatever they say."""
+    levels: tuple[Any, ...] = ("L1", "L2", "L3")
+    return [
+        Counterfactual(
+            group=group,
+            level=level,
+            branch="selftest",
+            prompt=f"{level} of {group}.",
+            law="",
+            **_WORLD | {"altered_law": group},
+        )
+        for level in levels
+    ]
+
+
+def described(group: str) -> CounterfactualDenominalized:
+    """Row of a group whose outcome is named, and described."""
+    plain: dict[str, Any] = {f"plain_{name}": _WORLD[name] for name in QUESTIONS}
+    about = {name: value for name, value in _WORLD.items() if name != "discipline"}
+    return CounterfactualDenominalized(
+        group=group,
+        replaced=[],
+        prompt=f"The described outcome of {group}.",
+        original_prompt=f"The named outcome of {group}.",
+        plain_prompt=f"The scene of {group}.",
+        **about | plain | {"altered_law": group},
+    )
+
+
+def altered_levels(group: str) -> list[AlteredWorld]:
+    """Rows of a group's four levels."""
+    levels: tuple[Any, ...] = ("L0", "L1", "L2", "L3")
+    keyed: dict[str, Any] = {
+        name: KeyedQuestion(text=name, world="real" if name.endswith("_factual") else "altered")
+        for name in KEYED
+    }
+    return [
+        AlteredWorld(
+            group=group,
+            level=level,
+            law=group,
+            discipline="selftest",
+            prompt=f"{level} of {group}.",
+            phrasing="template",
+            control="",
+            depth=1,
+            naive_outcome=False,
+            timed=False,
+            presence="presence",
+            review=[],
+            status="new",
+            provenance=_PROVENANCE.model_copy(update={"entry": group}),
+            **keyed,
+        )
+        for level in levels
+    ]
+
+
+def constrained() -> list[T2ICorrectness]:
+    """Rows of constrained pairs that the bank draws."""
+    drawn = [
+        (domain, pair) for domain in DOMAINS for pair in import_module(DRAWN).drawn_pairs(domain)
+    ]
+    return [
+        explicit(pair.left, pair.right).model_copy(
+            update={
+                "domain": domain,
+                "context": pair.context,
+                "aligned_prompt": f"{pair.left} and {pair.right} {pair.context}.",
+                "reverse_prompt": f"{pair.right} and {pair.left} {pair.context}.",
+            }
+        )
+        for domain, pair in drawn[:METHOD_PAIRS]
+    ]
 
 
 def few_pairs() -> list[tuple[str, ...]]:

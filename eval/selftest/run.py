@@ -59,10 +59,10 @@ class Check:
     """Key of `FAULTY`."""
     score: str
     truth: float
-    """True value by the generator's settings, percent."""
+    """True value by the generator's settings, in the score's unit."""
     raw: Score
     corrected: Score
-    """Corrected by labels of some cases; the same as `raw` for a score over time."""
+    """Corrected by labels of some cases; the same as `raw` if labels can't correct the score."""
 
     @property
     def holds(self) -> bool:
@@ -125,8 +125,8 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
     for judged in score_run(out, ScoreSettings(labels=out / "truth.jsonl")):
         who = folders[judged.log.root]
         for name, truth in truths.items():
-            over_time = name in trial.over_time
-            if over_time and FAULTY[who] != Faults():
+            uncorrected = name in trial.uncorrected
+            if uncorrected and FAULTY[who] != Faults():
                 continue
             yield Check(
                 trial.name,
@@ -134,7 +134,7 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
                 score=name,
                 truth=truth,
                 raw=judged.whole[name],
-                corrected=judged.whole[name if over_time else f"{name}_corrected"],
+                corrected=judged.whole[name if uncorrected else f"{name}_corrected"],
             )
 
 

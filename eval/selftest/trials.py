@@ -14,8 +14,11 @@ from typing import Any
 from ...scenes.biases import preference
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, Row
-from ..core import Case, Generator, ImageRequest
+from ..core import ORIGINAL, Case, Generator, ImageRequest, Outcome, Verdict
+from ..engine.data import row_fields
+from ..generators import open_generator
 from ..generators.render import GRAIN, RenderGenerator
+from ..suites import open_suite
 from ..suites.correctness import ACTIONS
 from . import rows
 
@@ -34,7 +37,7 @@ class Trial:
     """Spec of the renderer with its biases set."""
     rows: Sequence[Row]
     truths: Callable[[Sequence[Case]], Mapping[str, float]]
-    """True value of each score that is checked, percent."""
+    """True value of each score that is checked, in its unit."""
     judge: str = "pixels"
     """Spec of a judge that can answer the suite's questions from the pixels."""
     methods: tuple[str, ...] = ()
@@ -43,8 +46,8 @@ class Trial:
     """Weights of a tuned renderer, as JSON; empty for no tuning."""
     grain: float | None = None
     """Standard deviation of every image's noise, levels of 255; None if it is not checked."""
-    over_time: tuple[str, ...] = ()
-    """Scores over time of clips: labels of whole clips can't correct them, so they are checked only
+    uncorrected: tuple[str, ...] = ()
+    """Scores that labels can't correct, over time of clips and of worlds: they are checked only
     with the judge without faults."""
 
 
@@ -74,7 +77,7 @@ def clip_trials() -> Iterator[Trial]:
             "order_last_frame": 100 * last,
             "order_changed": 100 * share,
         },
-        over_time=("order_first_frame", "order_last_frame", "order_changed"),
+        uncorrected=("order_first_frame", "order_last_frame", "order_changed"),
     )
 
 
@@ -241,6 +244,133 @@ def beyond_trials() -> Iterator[Trial]:
     )
 
 
+LOCK_IN, LITERAL, PARTIAL, OVER_APPLICATION, ABSENT = 0.3, 0.25, 0.2, 0.25, 0.1
+WORLDS = (
+    f"render:?lock_in={LOCK_IN}&literal={LITERAL}&partial={PARTIAL}"
+    f"&over_application={OVER_APPLICATION}&missing={ABSENT}"
+)
+"""A generator that is often locked in, more so where the outcome is not told."""
+LOCKED = {"L2": LOCK_IN, "L3": 1 - (1 - LOCK_IN) * (1 - LITERAL)}
+"""Level -> share of its scenes that show the world as we know it, of those that show any."""
+
+
+def world_trials() -> Iterator[Trial]:
+    """Three levels of drawn worlds: gated scores and their ratios."""
+    names = ("score_L1", "score_L2", "score_L3", "prr", "rrr", "gate_passed")
+    yield Trial(
+        name="Counterfactual, lock-in 0.3",
+        generator=WORLDS,
+        rows=[row for group in rows.worlds() for row in rows.world_levels(group)],
+        truths=true_world_scores,
+        judge="scene",
+        uncorrected=names,
+    )
+
+
+def described_trials() -> Iterator[Trial]:
+    """Drawn worlds whose outcome is named or described, which changes nothing here."""
+    yield Trial(
+        name="Denominalized, lock-in 0.3",
+        generator=WORLDS,
+        rows=[rows.described(group) for group in rows.worlds()[: rows.FEW]],
+        truths=true_described_scores,
+        judge="scene",
+        uncorrected=("score_plain", "score_named", "score_described", "denominalization_gain"),
+    )
+
+
+def altered_trials() -> Iterator[Trial]:
+    """Four levels of drawn worlds, asked for both."""
+    yield Trial(
+        name="Altered worlds, lock-in 0.3",
+        generator=WORLDS,
+        rows=[row for group in rows.worlds() for row in rows.altered_levels(group)],
+        truths=partial(_always, true_worlds()),
+        judge="scene",
+        uncorrected=tuple(true_worlds()),
+    )
+
+
+def drawn_pair_trials() -> Iterator[Trial]:
+    """Constrained pairs of the bank, whose layout by fact is obeyed now and then."""
+    share, prior = 0.6, _sigmoid(1.5)
+    yield Trial(
+        name="T2I correctness, drawn pairs",
+        generator=f"render:?order_bias=1.5&grounding={share}&missing=0.1",
+        rows=rows.constrained(),
+        truths=lambda cases: {
+            "accuracy_aligned": 100 * (share + (1 - share) * prior),
+            "accuracy_reverse": 100 * (share + (1 - share) * (1 - prior)),
+        },
+        judge="scene",
+    )
+
+
+def true_worlds() -> dict[str, float]:
+    """Scores of `altered_worlds` by the settings of `WORLDS`."""
+    follows = {level: (1 - locked) * (1 - PARTIAL) for level, locked in LOCKED.items()}
+    both = sum((1 - locked) * PARTIAL for locked in LOCKED.values()) / len(LOCKED)
+    return {
+        "presence": 1 - ABSENT,
+        "knows_real": 1.0,
+        "lock_in": sum(LOCKED.values()) / len(LOCKED),
+        "compliance": sum(follows.values()) / len(follows),
+        "compliance_L2": follows["L2"],
+        "compliance_L2_unconditional": follows["L2"] * (1 - ABSENT),
+        "confusion": both,
+        "over_application": OVER_APPLICATION,
+    }
+
+
+def true_world_scores(cases: Sequence[Case]) -> dict[str, float]:
+    """Scores of `counterfactual` by the settings of `WORLDS` and the weights of the questions."""
+    plain = 1 - ABSENT
+    l2, l3 = (plain * _true_altered(cases, level, LOCKED[level]) for level in ("L2", "L3"))
+    ratios = {"prr": l2 / math.sqrt(plain), "rrr": l3 / math.sqrt(l2)}
+    return {"score_L1": plain, "score_L2": l2, "score_L3": l3, **ratios, "gate_passed": plain}
+
+
+def true_described_scores(cases: Sequence[Case]) -> dict[str, float]:
+    """Scores of `counterfactual_denominalized` by the settings of `WORLDS`."""
+    plain = 1 - ABSENT
+    named, described = (
+        plain * _true_altered(cases, variant, LOCK_IN) for variant in ("named", "described")
+    )
+    gain = {"denominalization_gain": described - named}
+    return {"score_plain": plain, "score_named": named, "score_described": described, **gain}
+
+
+def _true_altered(cases: Sequence[Case], variant: str, locked: float) -> float:
+    """Mean S of altered scenes of a variant whose plain scene passes the gate."""
+    scores = []
+    for case in cases:
+        if case.variant == variant:
+            sound, point, logic = case.weights.values()
+            total = sound + point + logic
+            follows = PARTIAL * (sound + point) / total + 1 - PARTIAL
+            scores.append((1 - ABSENT) * (locked * sound / total + (1 - locked) * follows))
+    return sum(scores) / len(scores)
+
+
+def true_outcomes(suite_name: str, trial: Trial, shift: int = 0) -> list[Outcome]:
+    """Outcomes of a trial of the renderer by its scenes alone: no pixel is drawn.
+
+    shift: added to every seed, for another sample of the same rows. What a judge without faults
+    would say, in milliseconds an image.
+    """
+    generator, suite = open_generator(trial.generator), open_suite(suite_name)
+    assert isinstance(generator, RenderGenerator)
+    outcomes = []
+    for row in trial.rows:
+        fields = row_fields(row)
+        for case in suite.cases(row, 1):
+            request = ImageRequest(case.prompt, case.seed + shift, fields=fields)
+            labels = suite.truth(row, case, generator.scene(request)).items()
+            verdicts = {(question, ORIGINAL): Verdict(label) for question, label in labels}
+            outcomes.append(Outcome(case, verdicts))
+    return outcomes
+
+
 def _true_index(bias: float, cases: Sequence[Case]) -> Mapping[str, float]:
     signs = []
     for case in cases:
@@ -257,7 +387,7 @@ def _sigmoid(logit: float) -> float:
 
 TRIALS: Mapping[str, Sequence[Callable[[], Iterator[Trial]]]] = {
     "t2i_homogenization": (homogenization_trials, clip_trials, method_trials),
-    "t2i_correctness": (grounding_trials, choice_trials),
+    "t2i_correctness": (grounding_trials, choice_trials, drawn_pair_trials),
     "i2i_homogenization": (acting_trials,),
     "i2i_correctness": (binding_trials,),
     "spatial_uc": (guidance_trials,),
@@ -265,6 +395,9 @@ TRIALS: Mapping[str, Sequence[Callable[[], Iterator[Trial]]]] = {
     "spatial_multi": (chain_trials,),
     "spatial_3d": (depth_trials,),
     "order_beyond": (beyond_trials,),
+    "counterfactual": (world_trials,),
+    "counterfactual_denominalized": (described_trials,),
+    "altered_worlds": (altered_trials,),
 }
 """Suite -> its trials, in the order in which they run; a suite without an entry has none."""
 

@@ -21,7 +21,7 @@ from ...progress import Progress, silent
 from ...release import ReleaseError, has_config
 from ...schema import GoldRow
 from ...storage import Lock
-from ..core import Generator, ImageRequest, Judge
+from ..core import KNOWN_TRUTH, Generator, ImageRequest, Judge
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
@@ -193,7 +193,7 @@ class CheckFirst:
             unchecked = [
                 (judge, spec)
                 for judge, spec in zip(judges, self.specs, strict=True)
-                if judge.identity()["kind"] != "human"
+                if judge.identity()["kind"] not in KNOWN_TRUTH
                 and not find_check(
                     folder,
                     comparable_of(

@@ -20,7 +20,7 @@ from ...progress import Progress, silent
 from ...specs import Spec
 from ..captioners import CAPTIONERS
 from ..clips.frames import FrameChoice
-from ..core import Case, CaseGenerator, Judge, Question, probes_of
+from ..core import KNOWN_TRUTH, Case, CaseGenerator, Judge, Question, probes_of
 from ..engine.asking import Asking
 from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
@@ -414,7 +414,7 @@ class _Planner:
         workload: its questions of the suite.
         """
         gold = self._gold_of(cell.suite)
-        if gold is None or Spec.parse(workload.spec).kind == "human":
+        if gold is None or Spec.parse(workload.spec).kind in KNOWN_TRUTH:
             return
         log = None
         if judge is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import ALL, Case, Outcome, Score
+from ..core import ALL, KNOWN_TRUTH, Case, Outcome, Score
 from ..engine.data import random_rank
 from ..engine.evaluation import outcomes_of
 from ..engine.run import Run
@@ -144,7 +144,7 @@ def _believed(
 ) -> Sequence[Outcome]:
     """The outcomes of items that did not mislead the judge on gold images, as in tables."""
     gold = open_gold(suite.name)
-    if gold is None or log.identity["kind"] == "human":
+    if gold is None or log.identity["kind"] in KNOWN_TRUTH:
         return outcomes
     check = find_check(run.root, comparable_of(log.identity, prompt_versions(suite)))
     return outcomes if check is None else exclude_misjudged(outcomes, check, type(gold))[0]

@@ -10,16 +10,18 @@ the judge's bias towards yes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import get_args
 
 from PIL.Image import Image
 
+from ...scenes.scene import Scene
 from ...schema import AlteredWorld, AlteredWorldGold
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..questions import read_prompt
 from ..questions.asking import ask_yes_no
+from ..questions.truth import WorldAspect
 from .base import Headline, Item, Measure, Suite, by_variant
 from .scoring import in_groups, mean_value, mean_worth
 from .worths import YES_NO
@@ -28,6 +30,15 @@ PRESENCE = "presence"
 POINTS = ("point_factual", "point_counterfactual")
 LOGICS = ("logic_factual", "logic_counterfactual")
 KEYED = (*POINTS, *LOGICS)
+ASPECTS = {
+    PRESENCE: WorldAspect("presence"),
+    **{
+        f"{aspect}_{key}": WorldAspect(aspect, world)
+        for aspect in ("point", "logic")
+        for key, world in (("factual", "real"), ("counterfactual", "altered"))
+    },
+}
+"""Question -> what it asks."""
 WORLDS = {
     ("yes", "no"): "real",
     ("no", "yes"): "altered",
@@ -140,6 +151,10 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
     ) -> list[Question]:
         return ask_worlds(row, case, images, probe, *self.prompts)
 
+    def truth(self, row: AlteredWorld, case: Case, scene: Scene) -> Mapping[str, str]:
+        answers = {name: aspect.answer(scene) for name, aspect in ASPECTS.items()}
+        return answers if scene.world else {}
+
     def correctness(self, outcome: Outcome) -> float:
         right = "altered" if outcome.case.variant in ("L2", "L3") else "real"
         return shows_scene_and((right,), outcome)
@@ -166,7 +181,10 @@ def ask_worlds(
     """
     texts = {PRESENCE: row.presence} | {name: getattr(row, name).text for name in KEYED}
     named_texts, template = texts.items() if probe == ORIGINAL else (), read_prompt(prompt)
-    return [ask_yes_no(case, name, template, text, images[-1]) for name, text in named_texts]
+    return [
+        ask_yes_no(case, name, template, text, images[-1], facts=ASPECTS[name]._asdict())
+        for name, text in named_texts
+    ]
 
 
 def coherent(outcome: Outcome) -> float:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 
 from ...errors import UsageError
 from ...schema import Entity, Row
-from ..core import BOTH, INVALID, Case, Cluster, Outcome, Question, Score
-from ..questions.asking import Stated
+from ..core import BOTH, Case, Cluster, Outcome, Question, Score
 from ..stats.bootstrap import Array
 from .worths import Worth
 
@@ -187,25 +186,6 @@ class Suite(ABC, Generic[R]):
             return worth.of(outcome.verdict(question))
 
         return frozenset([question]), Measure(name, outcomes, value, worth, unit)
-
-
-def scene_label(scene: Scene, claim: Stated) -> str:
-    """Label of a rendered scene for a claim: `holds`, `opposite`, or `invalid` for a thing that is
-    missing or doubled."""
-    places = []
-    for name in claim.order:
-        there = [f for f in scene.figures if f.entity.lower() == name.lower()]
-        if len(there) != 1:
-            return INVALID
-        places.append(there[0])
-    first, second = places
-    if claim.axis == "horizontal":
-        before = first.x < second.x
-    elif claim.axis == "vertical":
-        before = first.base < second.base
-    else:  # on one ground, whoever stands lower is nearer; what is hidden is behind
-        before = (first.base > second.base) == (claim.axis == "depth")
-    return "holds" if before else "opposite"
 
 
 def about_pair(

@@ -28,8 +28,9 @@ from ..core import (
     is_mirrored,
 )
 from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, Subject, ask_which
+from ..questions.truth import scene_label
 from ..stats.bootstrap import Array
-from .base import Headline, Items, Measure, Suite, scene_label
+from .base import Headline, Items, Measure, Suite
 from .homogenization import order_and_entity_effect, order_bias_statistic, order_items
 from .scoring import (
     cluster_numbers,

@@ -15,8 +15,9 @@ from ...scenes.poses import find_pose
 from ...scenes.scene import Scene
 from ...schema import I2ICorrectness, T2ICorrectness, T2ICorrectnessGold
 from ..core import INVALID, Case, Outcome, Question, Score, count_excluded, is_mirrored
-from ..questions.asking import Alternative, Subject, ask_binding, ask_which
+from ..questions.asking import Alternative, Stated, Subject, ask_binding, ask_which
 from ..questions.frames import VIEWS
+from ..questions.truth import STANDING, scene_label
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
 from ..stats.intervals import NOTHING
@@ -348,9 +349,9 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         return [ask_arrangement(row, case, probe, images)]
 
     def truth(self, row: T2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
-        order = scene.left_to_right()
-        right_way = order.index(row.left) < order.index(row.right)
-        return {"arrangement": "correct" if right_way else "wrong"}
+        claim = Stated(row.left, "left_of", row.right)
+        label = INVALID if STANDING & {*scene.faults} else scene_label(scene, claim)
+        return {"arrangement": {"holds": "correct", "opposite": "wrong"}.get(label, label)}
 
 
 class I2ICorrectnessSuite(Correctness[I2ICorrectness]):

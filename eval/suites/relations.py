@@ -25,7 +25,8 @@ from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
 from ..questions.asking import AMONG, AXES, PROMPTS, Stated, StatedAxis, ask_stated
-from .base import Headline, Item, Items, Measure, Suite, scene_label
+from ..questions.truth import scene_label
+from .base import Headline, Item, Items, Measure, Suite
 from .scoring import in_groups, mean_number, mean_score
 from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
 from .worths import Worth

@@ -19,7 +19,8 @@ from ..core import INVALID, Case, Outcome, Question, Score
 from ..geometry.checker.decide import CheckVerdict
 from ..geometry.checker.summary import PAIRS, all_of, best_of, pair_verdict
 from ..questions.asking import Stated, ask_stated
-from .base import Headline, Measure, Suite, case_items, scene_label
+from ..questions.truth import scene_label
+from .base import Headline, Measure, Suite, case_items
 from .scoring import (
     complete_groups,
     in_groups,

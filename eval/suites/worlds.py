@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL.Image import Image
 
+from ...scenes.scene import Scene
 from ...schema import Counterfactual, CounterfactualDenominalized, EvaluationQuestion
 from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score
 from ..questions import read_prompt
 from ..questions.asking import ask_yes_no
+from ..questions.truth import WorldAspect
 from ..stats.bootstrap import Array
 from .base import Headline, Item, Items, Measure, Suite, by_variant
 from .scoring import in_groups, statistics
@@ -197,9 +199,27 @@ class Worlds(Suite[W]):
             return []
         prompt = read_prompt(*self.prompts)
         return [
-            ask_yes_no(case, name, prompt, question.text, images[-1])
-            for name, question in self.evaluation_questions(row, case.variant).items()
+            ask_yes_no(case, name, prompt, question.text, images[-1], facts=aspect._asdict())
+            for (name, question), aspect in zip(
+                self.evaluation_questions(row, case.variant).items(),
+                self.aspects(case.variant).values(),
+                strict=True,
+            )
         ]
+
+    def aspects(self, variant: str) -> dict[str, WorldAspect]:
+        """Question about an image of a variant -> what it asks, of the world that it must show."""
+        world = "real" if variant == self.variants[0] else "altered"
+        aspects = (
+            WorldAspect("presence"),
+            WorldAspect("point", world),
+            WorldAspect("logic", world),
+        )
+        return dict(zip(QUESTIONS, aspects, strict=True))
+
+    def truth(self, row: W, case: Case, scene: Scene) -> Mapping[str, str]:
+        aspects = self.aspects(case.variant).items()
+        return {name: aspect.answer(scene) for name, aspect in aspects} if scene.world else {}
 
     def correctness(self, outcome: Outcome) -> float:
         return image_score(outcome)

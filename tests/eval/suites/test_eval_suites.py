@@ -683,6 +683,9 @@ TRIALS = {
     "spatial_3d": "Spatial 3D",
     "order_beyond": "Order beyond",
     "spatial_uc": "Spatial UC",
+    "counterfactual": "Counterfactual",
+    "counterfactual_denominalized": "Denominalized",
+    "altered_worlds": "Altered worlds",
 }
 
 
@@ -695,7 +698,7 @@ TRIALS = {
 )
 def test_the_selftest_holds(suites: list[str]) -> None:
     checks = selftest(suites=suites)
-    assert len(checks) == (65 if len(suites) > 1 else 4)
+    assert len(checks) == (91 if len(suites) > 1 else 4)
     found = {check.trial.split(",")[0] for check in checks}
     assert found == {name for suite, name in TRIALS.items() if suite in suites}
     assert all(check.holds for check in checks)

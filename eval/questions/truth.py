@@ -1,0 +1,55 @@
+"""True answers about rendered images, by the scene that the renderer recorded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...scenes.scene import Scene
+from ..core import INVALID
+from .asking import Stated
+
+STANDING = frozenset(("vertical", "overlap"))
+"""Faults after which two things no longer stand side by side."""
+
+
+class WorldAspect(NamedTuple):
+    """What a yes/no question about a drawn world asks."""
+
+    aspect: str
+    """`presence`: are the things of the scene there; `point`: does it show the detail of a world;
+    `logic`: does the whole scene obey its law."""
+    world: str = ""
+    """The world in which the answer is yes, `real` or `altered`; empty for `presence`."""
+
+    def answer(self, scene: Scene) -> str:
+        """`yes` or `no` about a drawn world; empty for a scene of another kind.
+
+        An image of both worlds at once shows the points of both, and obeys neither law.
+        """
+        if not scene.world:
+            return ""
+        shown = {
+            "presence": scene.world != "absent",
+            "point": scene.world in (self.world, "both"),
+            "logic": scene.world == self.world,
+        }
+        return "yes" if shown[self.aspect] else "no"
+
+
+def scene_label(scene: Scene, claim: Stated) -> str:
+    """Label of a rendered scene for a claim: `holds`, `opposite`, or `invalid` for a thing that is
+    missing or doubled."""
+    places = []
+    for name in claim.order:
+        there = [f for f in scene.figures if f.entity.lower() == name.lower()]
+        if len(there) != 1:
+            return INVALID
+        places.append(there[0])
+    first, second = places
+    if claim.axis == "horizontal":
+        before = first.x < second.x
+    elif claim.axis == "vertical":
+        before = first.base < second.base
+    else:  # on one ground, whoever stands lower is nearer; what is hidden is behind
+        before = (first.base > second.base) == (claim.axis == "depth")
+    return "holds" if before else "opposite"
