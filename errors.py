@@ -130,6 +130,7 @@ CODES = {
     "no-device": "a device that this machine does not have",
     "no-frame": "a frame that a clip does not have",
     "no-gold": "a suite or release without gold images",
+    "no-images": "a run that came without its images, as from a publication",
     "no-log-probabilities": "a judge that returns no log probabilities",
     "no-price": "a cap is set, but a price is not known",
     "no-repository": "a repository that does not exist or that the token can't see",

@@ -10,9 +10,11 @@ from typing import Annotated
 
 from typer import Argument
 
+from ..errors import UsageError
 from .console import WRONG, print_json, print_note
 from .options import (
     Cost,
+    Data,
     ImageSize,
     Input,
     Json,
@@ -120,6 +122,15 @@ def table(
     ] = None,
     labels: SomeLabels = None,
     size: ImageSize = "512x512",
+    keep: Annotated[
+        Path | None,
+        Output(help="Folder of a new study: keep detections as runs, to score and judge again."),
+    ] = None,
+    manifest: Annotated[
+        list[Path] | None,
+        Input(help="With --keep: JSONL of the images' files, seeds and models; repeatable."),
+    ] = None,
+    data: Data = "dist/counterprior",
 ) -> None:
     """Print a study, or detections, as one table, with intervals and the paper's values.
 
@@ -130,6 +141,13 @@ def table(
     from ..eval.studies.formats import format_table
 
     inputs = TableSources(sources, rules or (), labels, Size.parse(size))
+    if keep is not None:
+        from ..eval.studies.imported import ImportSettings, import_study
+
+        import_study(layout, inputs, ImportSettings(keep, data, manifest or ()))
+        inputs = TableSources([str(keep)])
+    elif manifest:
+        raise UsageError("--manifest is for --keep", "name a folder", code="missing-option")
     comparison = open_table(layout, inputs)
     print(format_table(comparison, form), end="")
     if not comparison.complete:

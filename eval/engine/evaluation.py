@@ -140,6 +140,7 @@ class Evaluation:
         shard, are all there, and where its release has other rows by now."""
         run = Run.open(root, shard)
         run.check_complete()
+        run.check_files()
         header = run.header
         suite = open_suite(header.suite)
         rows = rows or read_rows(header.data, header.suite, revision)

@@ -398,6 +398,17 @@ class Run:
                 code="incomplete-run",
             )
 
+    def check_files(self) -> None:
+        """Raises RunError for a run that came without its images, as from a publication."""
+        made = [image for image in self.images().values() if image.status == "made"]
+        own = [image for image in made if image.stamp is None and not image.is_text]
+        if own and len(own) == len(made) and not (self.root / "images").is_dir():
+            raise RunError(
+                f"{self.root} came without its images: it can be scored, and no other judge can "
+                f"see them",
+                code="no-images",
+            )
+
     def shards_of_cases(self, count: int) -> dict[str, int]:
         """Case -> number of its shard, from 1, out of `count`."""
         shard_of_case: dict[str, int] = {}

@@ -120,6 +120,23 @@ def detections_table(name: str, inputs: TableSources) -> StudyTable:
             code="missing-option",
         )
     study, layout = find_study(name), find_layout(name)
+    checked, labels, unmatched = check_sources(name, study, inputs)
+    layout = without_missing_suites(layout, [SUITE])
+    if unmatched:
+        count = f"{len(unmatched):,}, the first {unmatched[0]}"
+        note = f"Labels of samples that are in none of the files are left out: {count}."
+        layout = layout.model_copy(update={"notes": (*layout.notes, note)})
+    return build_table(_cells(study, layout, checked, labels), layout)
+
+
+def check_sources(
+    name: str, study: StudyFile, inputs: TableSources
+) -> tuple[dict[tuple[str, str], CheckedFile], list[Label], list[str]]:
+    """(Generator, judge) -> its file; the labels of their samples; and labeled samples that are in
+    none of the files.
+
+    name: of the study, for messages. Raises as `detections_table`.
+    """
     judges = {
         judge: spec
         for judge, text in study.judges.items()
@@ -131,14 +148,8 @@ def detections_table(name: str, inputs: TableSources) -> StudyTable:
             f"choose another recipe, for example {EXAMPLE}",
             code="wrong-suite",
         )
-    layout = without_missing_suites(layout, [SUITE])
     checked = _checked(inputs, judges)
-    labels, unmatched = _labels(inputs.labels, checked)
-    if unmatched:
-        count = f"{len(unmatched):,}, the first {unmatched[0]}"
-        note = f"Labels of samples that are in none of the files are left out: {count}."
-        layout = layout.model_copy(update={"notes": (*layout.notes, note)})
-    return build_table(_cells(study, layout, checked, labels), layout)
+    return (checked, *_labels(inputs.labels, checked))
 
 
 def _checked(
