@@ -47,8 +47,9 @@ ANIMALS = (
 STOUT = [name for name in ANIMALS if name not in ("elephant", "giraffe")]
 """Animals that are detected even if they are drawn small."""
 _PROVENANCE = Provenance(bank="", entry="selftest", author="selftest", calls=[])
-WORLDS, METHOD_PAIRS = 24, 30
-"""How many worlds and pairs of the bank are drawn, 45 ms each."""
+WORLDS, DESCRIBED, CONSTRAINED = 20, 14, 24
+"""How many worlds, worlds with a described outcome, and pairs of the bank are drawn: each image
+takes 45 ms."""
 DOMAINS = ("keyboards", "clocks_and_dials")
 """Of these pairs."""
 _WEIGHTS = {"visual_integrity": 2, "assessment": 14, "logic_consistency": 8}
@@ -276,7 +277,7 @@ def constrained() -> list[T2ICorrectness]:
                 "reverse_prompt": f"{pair.right} and {pair.left} {pair.context}.",
             }
         )
-        for domain, pair in drawn[:METHOD_PAIRS]
+        for domain, pair in drawn[:CONSTRAINED]
     ]
 
 

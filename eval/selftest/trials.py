@@ -272,7 +272,7 @@ def described_trials() -> Iterator[Trial]:
     yield Trial(
         name="Denominalized, lock-in 0.3",
         generator=WORLDS,
-        rows=[rows.described(group) for group in rows.worlds()[: rows.FEW]],
+        rows=[rows.described(group) for group in rows.worlds()[: rows.DESCRIBED]],
         truths=true_described_scores,
         judge="scene",
         uncorrected=("score_plain", "score_named", "score_described", "denominalization_gain"),

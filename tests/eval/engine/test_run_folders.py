@@ -16,13 +16,15 @@ from PIL import Image
 from refusals import assert_refused, raises
 
 from counterprior.eval.core import Case, Question
-from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.data import Rows
+from counterprior.eval.engine.evaluation import Evaluation, RunSettings
 from counterprior.eval.engine.run import CaseResult, Run, RunError, RunHeader
 from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
 from counterprior.eval.report.site import write_report
 from counterprior.eval.results.scoring import JudgedRun, ScoreSettings, score_run
+from counterprior.eval.selftest import rows
 from counterprior.eval.studies.sample_size import PlanSettings, plan
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -208,3 +210,23 @@ def test_frames_per_second_of_a_clip_are_its_rate_on_disk(tmp_path: Path) -> Non
     record = json.loads((tmp_path / "images.jsonl").read_text())
     assert (record["frames"], record["rate"]) == (3, 7.5) and "fps" not in record
     assert Run(tmp_path, run.header).results["a"] == clip
+
+
+def test_an_editor_blind_to_mention_order_is_not_blamed(tmp_path: Path) -> None:
+    """Both instructions of a row ask for one edit: the same bytes are right."""
+    edited = rows.bound("cat", "dog"), rows.bound("horse", "cow")
+    settings = RunSettings("i2i_correctness", "rows", tmp_path / "run")
+    turned = as_generator(lambda prompt, seed, source: source.rotate(180))
+    with Evaluation.start(settings, turned.identity(), Rows.of(edited)) as evaluation:
+        evaluation.make(turned)
+        digests = [image.sha256 for image in evaluation.run.images().values()]
+        notes = evaluation.run.notes()
+    assert len(set(digests)) == 2 < len(digests)
+    assert not [note for note in notes if "another prompt" in note]
+    # One image for edits of two sources is another matter.
+    settings = RunSettings("i2i_correctness", "rows", tmp_path / "same")
+    blank = as_generator(lambda prompt, seed, source: Image.new("RGB", (64, 64), "red"))
+    with Evaluation.start(settings, blank.identity(), Rows.of(edited)) as evaluation:
+        evaluation.make(blank)
+        (note,) = (n for n in evaluation.run.notes() if "another prompt" in n)
+    assert note.startswith(f"{len(digests)} of {len(digests)} images")

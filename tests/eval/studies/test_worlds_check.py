@@ -130,6 +130,9 @@ def test_a_plan_counts_the_questions_and_a_suite_without_gold_is_named(
     file.write_text(json.dumps(plain | {"generators": {"one": "python:gold_judges:painter"}}))
     planned = {p.what: p.count for p in plan_study(file).questions}
     assert planned[f"gold images of {WORLDS}"] == 8 * 5
+    known = plain | {"judges": {"a": "scene"}, "generators": {"one": "render:"}}
+    file.write_text(json.dumps(known))
+    assert f"gold images of {WORLDS}" not in {p.what for p in plan_study(file).questions}
     with raises("no-gold", "spatial_uc", "t2i_corr", error=UsageError):
         check_judges(str(release), tmp_path, ["pixels"], suites=["spatial_uc"])
     assert SUITES[WORLDS].gold == GOLD
