@@ -41,7 +41,7 @@ def captioning(
     Example: `counterprior captioning --captioner openai:MODEL --out runs/captions`
     """
     from ..corpus_analysis.captioning.run import CaptioningSettings, measure_captions
-    from ..eval.suites.caption_order import WORDINGS
+    from ..eval.suites.caption_order import USUAL_WORDINGS
 
     settings = CaptioningSettings(
         out=out,
@@ -50,7 +50,7 @@ def captioning(
         boxes=boxes,
         images=images,
         people=people,
-        wordings=tuple(wording or WORDINGS),
+        wordings=tuple(wording or USUAL_WORDINGS),
         limit=limit,
         seed=seed,
         cost=calls.cost(),

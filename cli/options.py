@@ -50,7 +50,7 @@ Judges = Annotated[
     list[str], Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable.")
 ]
 Probes = Annotated[str, Model(help="Controls for the judge, separated by commas: mirror,swap.")]
-Persona = Annotated[str, Model(help="How to answer free questions: standard or strict.")]
+Persona = Annotated[str, Model(help="How judges are asked: standard, strict, or as in the paper.")]
 Frames = Annotated[
     str, Model(help="Frames of a clip: first,middle,last; numbers; count=8; or rate=2.")
 ]

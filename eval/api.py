@@ -89,7 +89,7 @@ def prompts(
     for row in sample_rows(sampled.rows, limit, opened.together):
         if not row.lacks_source:
             sources[row.id] = source_image(row)
-            cases += opened.cases(row, seeds)
+            cases += (c for c in opened.cases(row, seeds) if c.variant not in opened.optional)
     if only is not None:
         cases = only_cases(Path(only), limit, cases)
     return [

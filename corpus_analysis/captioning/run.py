@@ -37,6 +37,7 @@ from ...eval.results.scoring import JudgedRun, ScoreSettings, score_run, write_r
 from ...eval.suites.caption_order import (
     MIRROR,
     PEOPLE,
+    USUAL_WORDINGS,
     WORDINGS,
     CaptionOrderSuite,
     CaptionReading,
@@ -90,7 +91,7 @@ class CaptioningSettings:
     """Folder of the photographs."""
     people: Path | None = None
     """People's captions of the photographs."""
-    wordings: tuple[str, ...] = tuple(WORDINGS)
+    wordings: tuple[str, ...] = USUAL_WORDINGS
     """Wordings of the instruction, see `WORDINGS`."""
     limit: int | None = None
     """Most photographs."""
@@ -307,7 +308,7 @@ class _Runs:
             name,
             captioner,
             variants=(*wordings, *(f"{MIRROR}{wording}" for wording in wordings)),
-            where="" if len(wordings) == len(WORDINGS) else f"wordings={','.join(wordings)}",
+            where="" if wordings == [*USUAL_WORDINGS] else f"wordings={','.join(wordings)}",
         )
 
     def of_people(self, people: RecordedCaptions) -> JudgedRun:

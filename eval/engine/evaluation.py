@@ -526,7 +526,11 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         for row in row_index.values()
         for source in (source_name(row),)
         for case in _cases_of(suite, row, settings.seeds)
-        if not settings.variants or case.variant in settings.variants
+        if (
+            case.variant in settings.variants
+            if settings.variants
+            else case.variant not in suite.optional
+        )
         if settings.cases is None or case.id in settings.cases
     )
     if settings.only is not None:

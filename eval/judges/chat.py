@@ -211,7 +211,12 @@ def parse_answer(text: str, allowed: Container[str]) -> str | None:
     [None, None, None, None, None]
     """
     answer = without_thoughts(text)
-    return answer if answer and answer in allowed else None
+    if answer and answer in allowed:
+        return answer
+    # To a bare question, models answer with a sentence.
+    first = re.fullmatch(r"(yes|no)(?:[.!,;:].*)?", answer or "", re.IGNORECASE | re.DOTALL)
+    word = first[1].capitalize() if first else ""
+    return word if word and word in allowed else None
 
 
 def parse_number(text: str) -> str | None:

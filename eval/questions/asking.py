@@ -3,6 +3,9 @@
 Which subject is called A is drawn per case, and exchanged by the control `swap`. Which digit means
 what is drawn per case and probe. A judge that prefers a name, a digit or the first description thus
 errs to both sides, and the labels always speak of the image as it was made.
+
+Questions by a paper's template (`by_paper`) are fixed instead: A and B, and the digits, are as in
+the paper, whatever a judge prefers. `swap` still exchanges A and B.
 """
 
 from __future__ import annotations
@@ -124,6 +127,8 @@ class Alternative:
     """Further placeholders of the prompt."""
     prompt: str = ""
     """Prompt file, if it differs from the task."""
+    by_paper: bool = False
+    """Whether it is asked by the paper's template, the file `TASK_paper`."""
 
 
 def ask_which(
@@ -134,7 +139,7 @@ def ask_which(
     A mirrored image exchanges the labels if left and right decide (order, arrangement).
     """
     symmetric = alternative.axis == "distance"
-    if _b_comes_first(case, probe):
+    if _b_comes_first(case, probe, alternative.by_paper):
         labels = alternative.labels if symmetric else alternative.labels[::-1]
         alternative = replace(
             alternative, first=alternative.second, second=alternative.first, labels=labels
@@ -209,14 +214,14 @@ def ask_binding(
     right (OTS-Bench, Table 16).
     """
     first, second = alternative.first, alternative.second
-    if random.Random(f"{case.id}/description").random() < 0.5:
+    if not alternative.by_paper and random.Random(f"{case.id}/description").random() < 0.5:
         alternative = replace(
             alternative,
             first=first._replace(description=second.description),
             second=second._replace(description=first.description),
             labels=alternative.labels[::-1],
         )
-    if _b_comes_first(case, probe):
+    if _b_comes_first(case, probe, alternative.by_paper):
         alternative = replace(alternative, first=alternative.second, second=alternative.first)
     texts = ("the edited picture shows (x)", "the edited picture shows (y)")
     return _question(alternative, case, probe, images, texts)
@@ -250,6 +255,8 @@ def ask_yes_no(
     digits = _digits(case, name, ORIGINAL, 2)
     if names_exchanged(probe):
         digits = digits[::-1]
+    if "$answers" not in prompt.text:  # the question alone, as in ACON: answered in words
+        digits = ["Yes", "No"]
     return Question(
         case=case.id,
         name=name,
@@ -299,7 +306,12 @@ def _question(
 ) -> Question:
     a, b = alternative.first, alternative.second
     name = alternative.name or alternative.task
-    digits = _digits(case, name, probe, 3)
+    digits = (
+        _paper_digits(alternative.task, probe)
+        if alternative.by_paper
+        else _digits(case, name, probe, 3)
+    )
+    template = alternative.prompt or alternative.task
     answers = (*alternative.labels, INVALID)
     facts = {"first": a.description, "second": b.description, "axis": alternative.axis}
     if alternative.claim is not None:
@@ -313,7 +325,7 @@ def _question(
         task=alternative.task,
         subjects=(a.name, b.name),
         labels=answers,
-        prompt=read_prompt(alternative.prompt or alternative.task).fill(
+        prompt=read_prompt(f"{template}_paper" if alternative.by_paper else template).fill(
             first=a.name,
             first_look=a.look,
             first_told=a.description,
@@ -331,8 +343,16 @@ def _question(
     )
 
 
-def _b_comes_first(case: Case, probe: str) -> bool:
-    return (random.Random(f"{case.id}/names").random() < 0.5) != names_exchanged(probe)
+def _b_comes_first(case: Case, probe: str, by_paper: bool = False) -> bool:
+    drawn = not by_paper and random.Random(f"{case.id}/names").random() < 0.5
+    return drawn != names_exchanged(probe)
+
+
+def _paper_digits(task: Task, probe: str) -> list[str]:
+    """The digit of every answer in the paper's template: that of a binding has `reversed` first,
+    that of an arrangement says which thing belongs on which side, whatever it is called."""
+    second_first = task == "binding" or (task == "arrangement" and names_exchanged(probe))
+    return ["2", "1", "3"] if second_first else ["1", "2", "3"]
 
 
 def _digits(case: Case, name: str, probe: str, count: int) -> list[str]:

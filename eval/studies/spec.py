@@ -56,7 +56,7 @@ from .table_layout import (
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 """A name is a file name on every system, and holds no `+`, which joins generator and method."""
 Control = Literal["mirror", "swap"]
-Manner = Literal["standard", "strict"]
+Manner = Literal["standard", "strict", "paper"]
 
 
 def _frames(text: str) -> str:

@@ -56,8 +56,12 @@ def open_suite(name: str, persona: str = PERSONAS[0]) -> Suite[Any]:
 
 
 def open_gold(name: str, persona: str = PERSONAS[0]) -> GoldSuite[Any] | None:
-    """The suite of the gold images of a config; None if it has none. Raises as `open_suite`."""
-    gold = open_suite(name, persona).gold
-    suite = open_suite(gold, persona) if gold else None
+    """The suite of the gold images of a config; None if it has none, or none for the persona.
+
+    Raises UsageError for an unknown config."""
+    if name not in SUITES:
+        open_suite(name)
+    gold = SUITES[name].gold
+    suite = open_suite(gold, persona) if gold and persona in SUITES[gold].personas else None
     assert suite is None or isinstance(suite, GoldSuite)
     return suite

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Row)
 
-PERSONAS = ("standard", "strict")
-"""How a judge answers free questions: a fair analyst, or an adversarial examiner (CF-World)."""
+PAPER = "paper"
+"""The judge's instrument as a paper describes it, with its rules and without counterbalance."""
+
+PERSONAS = ("standard", "strict", PAPER)
+"""How a judge is asked: free questions as a fair analyst or as an adversarial examiner (CF-World),
+or everything as in the suite's paper."""
 
 
 class Item(NamedTuple):
@@ -79,6 +83,8 @@ class Suite(ABC, Generic[R]):
     name: ClassVar[str]
     variants: ClassVar[tuple[str, ...]] = ()
     """Names of a row's prompts, if few and fixed."""
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Those of them that only a run that names its variants has."""
     worths: ClassVar[Mapping[str, Worth]]
     """Question -> what its labels count."""
     headline: ClassVar[Headline]
@@ -102,11 +108,16 @@ class Suite(ABC, Generic[R]):
     human_questions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Further questions for human annotators only -> possible answers."""
 
+    personas: ClassVar[tuple[str, ...]] = PERSONAS[:2]
+    """Personas that its judges may have."""
+
     def __init__(self, persona: str = PERSONAS[0]) -> None:
-        """Raises UsageError for an unknown persona; only suites with free questions use it."""
-        if persona not in PERSONAS:
+        """Raises UsageError for an unknown persona; only suites with free questions differ between
+        the first two."""
+        if persona not in self.personas:
             raise UsageError(
-                f"no persona {persona!r}: choose from {', '.join(PERSONAS)}", code="unknown-name"
+                f"{self.name} has no persona {persona!r}: choose from {', '.join(self.personas)}",
+                code="unknown-name",
             )
         self.persona = persona
 
@@ -186,6 +197,23 @@ class Suite(ABC, Generic[R]):
             return worth.of(outcome.verdict(question))
 
         return frozenset([question]), Measure(name, outcomes, value, worth, unit)
+
+
+class PaperSuite(Suite[R]):
+    """A suite of OTS-Bench: persona `paper` asks by the rules of the paper's judge templates
+    (Tables 15 to 18), in our words."""
+
+    personas = PERSONAS
+
+    def __init__(self, persona: str = PERSONAS[0]) -> None:
+        super().__init__(persona)
+        if persona == PAPER:
+            self.prompts = tuple(f"{name}_{PAPER}" for name in self.prompts)  # type: ignore[misc]
+
+    @property
+    def by_paper(self) -> bool:
+        """Whether the paper's templates are used."""
+        return self.persona == PAPER
 
 
 def about_pair(

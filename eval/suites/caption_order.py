@@ -51,9 +51,12 @@ WORDINGS = {
     "shows": "What does this image show?",
     "sees": "What do you see in this image?",
     "tell": "Tell somebody who can't see this image what is in it.",
+    "sentence": "Describe this image in one sentence.",
 }
-"""The instruction in five wordings, none of which says what comes first, where things are or how
-many there are."""
+"""The instruction in several wordings, none of which says what comes first, where things are or how
+many there are. The last is that of OTS-Bench's Figure 11."""
+USUAL_WORDINGS = tuple(name for name in WORDINGS if name != "sentence")
+"""Wordings that are used where none is named."""
 MIRROR = "mirror_"
 """Begins the variants in which a captioner is shown the mirror image."""
 PEOPLE = "caption"
@@ -222,6 +225,7 @@ class CaptionOrderSuite(Suite[CaptionOrder]):
     name = "caption_order"
     population = "images"
     variants = (*WORDINGS, *(f"{MIRROR}{wording}" for wording in WORDINGS))
+    optional = ("sentence", f"{MIRROR}sentence")
     worths = {MENTION: ORDER, WORDS: SIDES}
     scores_by_group = True
     prompts = ("mention", "read_standard")

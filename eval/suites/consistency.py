@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL.Image import Image
 
 from ...schema import Consistency
-from ..core import Case, Outcome, Question, Score, count_excluded, is_mirrored
+from ..core import ORIGINAL, Case, Outcome, Question, Score, count_excluded, is_mirrored
 from ..questions import read_prompt
 from ..questions.asking import ask_yes_no
 from ..roundtrips.criteria import (
@@ -31,7 +31,7 @@ from ..roundtrips.criteria import (
 )
 from ..roundtrips.routes import MOST_CYCLES, ROUTES, route_of, variants_of
 from ..stats.bootstrap import Array
-from .base import Headline, Item, Items, Suite
+from .base import PAPER, PERSONAS, Headline, Item, Items, Suite
 from .scoring import statistics
 from .worths import YES_NO
 
@@ -249,9 +249,11 @@ class ConsistencySuite(Suite[Consistency]):
     """Cyclic consistency, forward equivariance and conjugated consistency of a grid of models."""
 
     name = "consistency"
+    personas = PERSONAS
     population = "starts"
     takes_trips = True
     variants = tuple(v for route in ROUTES.values() for v in variants_of(route, EDITS))
+    optional = tuple(v for v, route in ROUTES.items() if route.cycles > 1)
     worths = dict.fromkeys(NAMES, YES_NO)
     headline = Headline(
         score="right",
@@ -317,7 +319,7 @@ class ConsistencySuite(Suite[Consistency]):
     def questions(
         self, row: Consistency, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        if is_mirrored(probe):
+        if is_mirrored(probe) or (self.persona == PAPER and probe != ORIGINAL):
             return []
         route, number = route_of(case.variant)
         assess, read = self.prompts

@@ -21,7 +21,7 @@ from ..questions.truth import STANDING, scene_label
 from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
 from ..stats.intervals import NOTHING
-from .base import Headline, Measure, R, Suite, about_pair, by_variant, case_items
+from .base import Headline, Measure, PaperSuite, R, about_pair, by_variant, case_items
 from .scoring import (
     cluster_numbers,
     in_groups,
@@ -54,7 +54,12 @@ def correctness_headline(question: str) -> Headline:
 
 
 def ask_arrangement(
-    row: T2ICorrectness | T2ICorrectnessGold, case: Case, probe: str, images: Sequence[Image]
+    row: T2ICorrectness | T2ICorrectnessGold,
+    case: Case,
+    probe: str,
+    images: Sequence[Image],
+    *,
+    by_paper: bool,
 ) -> Question:
     """Does the pair stand as it must? Gold images get the question of the suite."""
     alternative = Alternative(
@@ -63,7 +68,13 @@ def ask_arrangement(
         Subject(row.right, row.tell_right),
         ("correct", "wrong"),
         prior=RIGHT.prior,
-        values={"context": row.context, "seen": VIEWS[row.frame]},
+        values={
+            "context": row.context,
+            "seen": VIEWS[row.frame],
+            "left_thing": row.left,
+            "right_thing": row.right,
+        },
+        by_paper=by_paper,
     )
     return ask_which(alternative, case, probe, images)
 
@@ -79,7 +90,7 @@ CELLS = {
 """Score -> right aligned, right reverse."""
 
 
-class Correctness(Suite[R]):
+class Correctness(PaperSuite[R]):
     """One question, right or wrong, asked of both mention orders."""
 
     has_right_images = True
@@ -346,7 +357,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     ) -> list[Question]:
         if is_mirrored(probe) and not row.mirror_safe:
             return []
-        return [ask_arrangement(row, case, probe, images)]
+        return [ask_arrangement(row, case, probe, images, by_paper=self.by_paper)]
 
     def truth(self, row: T2ICorrectness, case: Case, scene: Scene) -> Mapping[str, str]:
         claim = Stated(row.left, "left_of", row.right)
@@ -377,6 +388,7 @@ class I2ICorrectnessSuite(Correctness[I2ICorrectness]):
             Subject(row.right.name, row.right.look, row.right_expected),
             ("correct", "wrong"),
             prior=RIGHT.prior,
+            by_paper=self.by_paper,
         )
         return [ask_binding(alternative, case, probe, images)]
 

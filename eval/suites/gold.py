@@ -23,7 +23,7 @@ from .altered import (
     lean,
     world_shown,
 )
-from .base import Headline, Item, Items, Suite
+from .base import Headline, Item, Items, PaperSuite, Suite
 from .correctness import RIGHT, ask_arrangement
 from .scoring import in_groups, mean_value
 from .worths import YES_NO
@@ -67,7 +67,7 @@ class GoldSuite(Suite[G]):
         """The judge's label of the content, a value of `TRUE_LABELS` or another; or a failure."""
 
 
-class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
+class T2ICorrectnessGoldSuite(PaperSuite[T2ICorrectnessGold], GoldSuite[T2ICorrectnessGold]):
     """The judge's question about a pair, asked of images that code drew right or wrong."""
 
     name = "t2i_correctness_gold"
@@ -111,7 +111,7 @@ class T2ICorrectnessGoldSuite(GoldSuite[T2ICorrectnessGold]):
     def questions(
         self, row: T2ICorrectnessGold, case: Case, images: Sequence[Image], probe: str
     ) -> list[Question]:
-        return [ask_arrangement(row, case, probe, images)]
+        return [ask_arrangement(row, case, probe, images, by_paper=self.by_paper)]
 
     def together(self, row: T2ICorrectnessGold) -> str:
         return row.source_id

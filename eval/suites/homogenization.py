@@ -25,7 +25,7 @@ from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
 from ..stats.intervals import NOTHING, folded
 from ..stats.spread import mean_product, spread
-from .base import Headline, Item, Items, Measure, R, Suite, about_pair, case_items
+from .base import Headline, Item, Items, Measure, PaperSuite, R, about_pair, case_items
 from .scoring import (
     cluster_numbers,
     in_groups,
@@ -174,7 +174,7 @@ def _few_seeds(usable: NDArray[np.bool_]) -> dict[str, int]:
     return {"fewer_than_two_valid_seeds": lacking} if lacking else {}
 
 
-class Homogenization(Suite[R]):
+class Homogenization(PaperSuite[R]):
     """One question whose labels are worth +1 with the prior and -1 against it."""
 
     meanings = {
@@ -345,7 +345,11 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
             Subject(row.second.name, row.second.look, row.second_action),
             labels if case.variant == "plain" else labels[::-1],
             prior="first_left",
+            by_paper=self.by_paper,
         )
+        if self.by_paper and case.variant != "plain":  # there, A is the first-mentioned
+            first, second = alternative.second, alternative.first
+            alternative = replace(alternative, first=first, second=second, labels=labels)
         return [ask_which(alternative, case, probe, images)]
 
     def bias_scores(self, outcomes: Sequence[Outcome], group: str) -> list[Score]:
@@ -420,6 +424,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
             prior="left_acts",
             statement="{a} does, {b} does not",
             values={"instruction": row.instruction},
+            by_paper=self.by_paper,
         )
         return [ask_which(alternative, case, probe, images)]
 

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -31,7 +32,11 @@ from counterprior.eval.core import Caption, CaptionRequest, Question
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import evaluate_run
 from counterprior.eval.results.scoring import ScoreSettings, score_run
-from counterprior.eval.suites.caption_order import UNPUBLISHED, CaptionOrderSuite
+from counterprior.eval.suites.caption_order import (
+    UNPUBLISHED,
+    USUAL_WORDINGS,
+    CaptionOrderSuite,
+)
 from counterprior.images import open_image, pixels_digest
 from counterprior.schema import CaptionOrder
 
@@ -419,6 +424,23 @@ def test_a_run_of_the_command_is_a_run_of_the_engine(tmp_path: Path) -> None:
     of_wording = [s for s in judged.result.scores if s.group == "wording=sees"]
     same = [s for s in result.scores if s.group == "wording=sees"]
     assert [score.to_json() for score in of_wording] == [score.to_json() for score in same]
+
+
+def test_the_paper_s_wording_is_used_where_it_is_named(tmp_path: Path) -> None:
+    asked = Counter[str]()
+
+    def captioner(image: Image.Image, instruction: str) -> str:
+        asked[instruction] += 1
+        return "A cat and a dog."
+
+    for wordings in (("sentence",), USUAL_WORDINGS):
+        settings = CaptioningSettings(
+            tmp_path, (as_captioner(captioner, identity="v1"),), scenes=1, wordings=wordings
+        )
+        measure_captions(settings)
+    assert asked.pop("Describe this image in one sentence.") == 2
+    assert len(asked) == 5 and set(asked.values()) == {2}
+    assert CaptioningSettings(tmp_path).wordings == USUAL_WORDINGS
 
 
 def test_a_folder_of_an_older_version_is_named(tmp_path: Path) -> None:
