@@ -190,15 +190,21 @@ def report(
 
 def recipes(
     name: Annotated[str, Argument(help="Print this one; list all without a name.")] = "",
+    offline: Annotated[
+        bool,
+        Input("--offline", help="With the renderer and rules in place of its models: a few rows."),
+    ] = False,
 ) -> None:
     """List the recipes that ship, one for each table of a paper, or print one.
 
     Example: `counterprior study recipes ots-bench-4 > study.yaml`
     """
+    from ..eval.studies.offline import offline_text
     from ..eval.studies.recipes import read_recipe, recipe_names
 
     if name:
-        print(read_recipe(name).text, end="")
+        recipe = read_recipe(name)
+        print(offline_text(recipe) if offline else recipe.text, end="")
         return
     for recipe_name in recipe_names():
         print(f"{recipe_name:<27} {read_recipe(recipe_name).title}")

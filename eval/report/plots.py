@@ -76,11 +76,15 @@ class CurvePoint(NamedTuple):
 
 
 def curve_plot(
-    series: Mapping[str, Sequence[CurvePoint]], label: str, logarithmic: bool = False
+    series: Mapping[str, Sequence[CurvePoint]],
+    label: str,
+    logarithmic: bool = False,
+    ticks: Sequence[str] = (),
 ) -> Figure:
     """Returns a line with whiskers for every series.
 
-    label: what x is; logarithmic: whether x is drawn in powers of two.
+    label: what x is; logarithmic: whether x is drawn in powers of two; ticks: names of
+    x = 0, 1, ...
     """
     with _figure(3.4) as (figure, (axes,)):
         drawn = False
@@ -100,8 +104,72 @@ def curve_plot(
         if logarithmic:
             axes.set_xscale("log", base=2)
             axes.xaxis.set_major_formatter("{x:g}")
+        if ticks:
+            axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel(label)
         if len(series) > 1:
+            figure.legend(loc="outside right upper" if not ticks else "outside lower left")
+        return figure
+
+
+def pair_plot(values: Mapping[tuple[str, str], float], label: str) -> Figure:
+    """Returns a heat map of scores of pairs (ACON, Figures 4 and 5): a square with its number for
+    each, framed where both are the same model.
+
+    values: names of row and column -> score. label: what the scores are.
+    """
+    rows, columns = (list(dict.fromkeys(pair[axis] for pair in values)) for axis in (0, 1))
+    with _figure(1.2 + 0.42 * max(1, len(rows))) as (figure, (axes,)):
+        known = {pair: value for pair, value in values.items() if not math.isnan(value)}
+        if not known:
+            return _empty(axes)
+        grid = [[values.get((row, column), math.nan) for column in columns] for row in rows]
+        image = axes.imshow(grid, cmap="Blues", aspect="auto")
+        middle = (min(known.values()) + max(known.values())) / 2
+        for (row, column), value in known.items():
+            x, y = columns.index(column), rows.index(row)
+            color = GROUND if value > middle else INK
+            axes.text(x, y, f"{value:.1f}", ha="center", va="center", color=color)
+            if row == column:
+                sides = [x - 0.48, x + 0.48, x + 0.48, x - 0.48, x - 0.48]
+                heights = [y - 0.46, y - 0.46, y + 0.46, y + 0.46, y - 0.46]
+                axes.plot(sides, heights, color=COLORS[1], linewidth=2)
+        axes.grid(visible=False)
+        axes.set_xticks(range(len(columns)), columns)
+        axes.set_yticks(range(len(rows)), rows)
+        figure.colorbar(image, label=label)
+        return figure
+
+
+def score_scatter(
+    points: Mapping[str, tuple[Score, Score]],
+    printed: Mapping[str, tuple[float, float]],
+    labels: tuple[str, str],
+) -> Figure:
+    """Returns two scores of each generator against each other, with their intervals
+    (SpatialBench-UC, Figure 4).
+
+    printed: what the paper has in the same places, drawn as crosses. labels: of both axes.
+    """
+    with _figure(3.8) as (figure, (axes,)):
+        for number, name in enumerate(dict.fromkeys((*points, *printed))):
+            color = COLORS[number % SERIES]
+            drawn = False
+            if name in points and not any(math.isnan(score.value) for score in points[name]):
+                first, second = points[name]
+                x, y = first.value, second.value
+                _whiskers(axes, x, y, color, first.interval, second.interval)
+                _mark(
+                    axes, x, y, color, MARKERS[number % len(MARKERS)], f"{name}: {x:.1f}, {y:.1f}"
+                )
+                axes.plot([], [], color=color, marker=MARKERS[number % len(MARKERS)], label=name)
+                drawn = True
+            if name in printed:
+                paper_label = None if drawn else f"{name} (paper)"
+                axes.plot(*printed[name], "x", color=color, markersize=9, label=paper_label)
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
+        if points or printed:
             figure.legend(loc="outside right upper")
         return figure
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ..judges.checker.analyze import analyze
-from ..report.plots import as_file, difference_plot, risk_plot
+from ..report.plots import (
+    CurvePoint,
+    as_file,
+    curve_plot,
+    difference_plot,
+    pair_plot,
+    risk_plot,
+    score_scatter,
+)
 from ..results.risk import Curve
 from ..results.selection import score_differences
 from ..stats.abstention import RiskCoverage
 from .scores import bandit, checker
 from .scores.scope import LabeledRun
+from .table_lines import Heading, TableLine
 
 ByJudge = Mapping[str, Mapping[str, LabeledRun]]
 """Judge -> suite and generator -> cell."""
@@ -67,4 +76,54 @@ FIGURES: dict[str, Callable[[ByJudge, str], str]] = {
     "differences": differences,
     "risk": risk,
 }
-"""Name in a layout -> function that draws it."""
+"""Name in a layout -> function that draws it from the cells."""
+
+
+def courses(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) -> str:
+    """Draws each line's numbers along the columns; those of another head are another series."""
+    series: dict[str, list[CurvePoint]] = {}
+    heads = dict.fromkeys(column.head for column in columns)
+    for head in heads:
+        places = [place for place, column in enumerate(columns) if column.head == head]
+        for line in lines:
+            points = [
+                CurvePoint(x, score)
+                for x, place in enumerate(places)
+                if (score := line.cells[place].score) is not None and not line.cells[place].gap
+            ]
+            name = f"{line.name}, {line.section}" if line.section else line.name
+            series[f"{head}, {name}" if len(heads) > 1 else name] = points
+    ticks = list(dict.fromkeys(column.label for column in columns))
+    return as_file(curve_plot(series, "", ticks=ticks), title)
+
+
+def pairs(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) -> str:
+    """Draws the first column of lines named ``A to B`` as a heat map."""
+    values = {}
+    for line in lines:
+        first, between, second = line.name.partition(": ")[2].partition(" to ")
+        score = line.cells[0].score
+        if between and score is not None and not line.cells[0].gap:
+            values[first, second] = score.value
+    return as_file(pair_plot(values, columns[0].label), title)
+
+
+def scatter(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) -> str:
+    """Draws the first two columns of each line against each other, and the paper's as crosses."""
+    points, printed = {}, {}
+    for line in lines:
+        name = f"{line.name}, {line.section}" if line.section else line.name
+        (x, y) = line.cells[:2]
+        if x.score is not None and y.score is not None and not (x.gap or y.gap):
+            points[name] = (x.score, y.score)
+        if x.paper is not None and y.paper is not None:
+            printed[name] = (x.paper, y.paper)
+    return as_file(score_scatter(points, printed, (columns[0].name, columns[1].name)), title)
+
+
+TABLE_FIGURES: dict[str, Callable[[Sequence[Heading], Sequence[TableLine], str], str]] = {
+    "courses": courses,
+    "pairs": pairs,
+    "scatter": scatter,
+}
+"""Name in a layout -> function that draws it from the table's own numbers."""

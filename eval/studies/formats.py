@@ -21,7 +21,8 @@ from ..results.changes import NUMBERS
 from ..results.tables import exclusions_text
 from ..stats.estimate import value_text
 from .spec import unknown
-from .table import Heading, StudyTable, TableEntry
+from .table import StudyTable
+from .table_lines import Heading, TableEntry
 
 COLUMNS = (
     "line section column judge suites score value partial_value low high these_items_low "

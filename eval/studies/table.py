@@ -26,7 +26,7 @@ from ..stats.estimate import value_text
 from ..store.verdicts import VerdictLog
 from ..suites import SUITES
 from ..suites.scoring import MANY
-from .figures import FIGURES
+from .figures import FIGURES, TABLE_FIGURES
 from .folder import Study
 from .scores import find_score, kind_of
 from .scores.corpora import read_corpus
@@ -42,67 +42,10 @@ from .table_layout import (
     generic_layout,
     without_missing_suites,
 )
+from .table_lines import Heading, TableEntry, TableLine
 
 Key = tuple[str, str, str]
 """Suite, generator and judge of a cell of the study."""
-
-
-@dataclass(frozen=True)
-class TableEntry:
-    """One number with everything that qualifies it."""
-
-    score: Score | None
-    """None if nothing could be computed."""
-    gap: str = ""
-    """Missing work, or the error, of its cell; empty if the cell is done."""
-    groups: str = ""
-    """Letters of the tied groups; only for scores that their suite ranks by."""
-    paper: float | None = None
-    """Number that the paper printed in this place."""
-    notes: tuple[int, ...] = ()
-    """Numbers of notes, from 1."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; undefined numbers are None. The score of an unfinished cell is `partial`,
-        not `score`."""
-        score = None if self.score is None else self.score.to_json()
-        return {
-            "score": None if self.gap else score,
-            "partial": score if self.gap else None,
-            "gap": self.gap,
-            "groups": self.groups.split(),
-            "paper": self.paper,
-            "notes": list(self.notes),
-        }
-
-
-@dataclass(frozen=True)
-class TableLine:
-    """One line."""
-
-    name: str
-    """Name of the generator or judge."""
-    section: str
-    """Title that the lines of a section share, e.g. their judge; empty with a single section."""
-    cells: Sequence[TableEntry]
-    """One entry per column."""
-
-
-@dataclass(frozen=True)
-class Heading:
-    """Heading of a column."""
-
-    head: str
-    label: str
-    suites: tuple[str, ...]
-    score: str
-    judge: str = ""
-    """Where the columns are repeated for each judge."""
-
-    @property
-    def name(self) -> str:
-        """Judge, head and label, in one line."""
-        return " ".join(text for text in (self.judge, self.head, self.label) if text)
 
 
 @dataclass(frozen=True)
@@ -273,7 +216,7 @@ class _Table:
             notes=self.notes,
             remarks=[*self.layout.notes, *self._remarks(lines)],
             changes=list(self._changes()),
-            figure=self._figure(),
+            figure=self._figure(lines),
         )
 
     def _changes(self) -> Iterator[QualityReport]:
@@ -508,8 +451,11 @@ class _Table:
                 self.cells.file.all_judges[key[2]] for key in keys if key in self.cells.statuses
             }
         else:
+            # Without methods: they differ by column, and one note is enough for a line.
             specs = {
-                self.cells.statuses[key].cell.model for key in keys if key in self.cells.statuses
+                self.cells.statuses[key].cell.model.partition(" + ")[0]
+                for key in keys
+                if key in self.cells.statuses
             }
         other_specs = sorted(  # nobody recorded the model of bare detections
             spec for spec in specs if spec and printed.of.lower() not in spec.lower()
@@ -524,10 +470,13 @@ class _Table:
             self.notes.append(text)
         return self.notes.index(text) + 1
 
-    def _figure(self) -> str:
+    def _figure(self, lines: Sequence[TableLine]) -> str:
         """Figure of the layout, over cells that are done, as SVG; empty without one."""
         if not self.layout.figure:
             return ""
+        if self.layout.figure in TABLE_FIGURES:
+            headings = [heading for _, heading in self.headings]
+            return TABLE_FIGURES[self.layout.figure](headings, lines, self.layout.title)
         draw = FIGURES[self.layout.figure]
         column = self.layout.columns[0]
         cells_by_judge = {}

@@ -115,9 +115,11 @@ class TableLayout(TablePart):
     stands for all of the paper's lines that fit it; each `*` of its generator for the same text."""
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
-    figure: Literal["", "pulls", "differences", "risk"] = ""
-    """Figure beside the table: a bandit's pulls and regret, judges' scores less human ones, or the
-    risk of an abstaining checker against its coverage."""
+    figure: Literal["", "pulls", "differences", "risk", "courses", "pairs", "scatter"] = ""
+    """Figure beside the table: a bandit's pulls and regret, judges' scores less human ones, the
+    risk of an abstaining checker against its coverage; or, of the table's own numbers, a course
+    along the columns for each line, a heat map of lines ``A to B``, or the first two columns
+    against each other."""
     notes: tuple[str, ...] = ()
     """Notes below the table, e.g. which of its numbers do not repeat the paper's."""
 

@@ -97,6 +97,8 @@ class Suite(ABC, Generic[R]):
     """Whether images are right or wrong, so that generators can be raced on them."""
     has_gate: ClassVar[bool] = False
     """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
+    offline_rows: ClassVar[int] = 4
+    """Rows of which the renderer draws some, and `pixels` judges them; 0 if they can't."""
 
     takes_trips: ClassVar[bool] = False
     """Whether its cases are made by round trips of captioners and generators."""

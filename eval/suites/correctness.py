@@ -246,6 +246,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
     """Does the image follow the world or the order of mention? The right layout is the same."""
 
     name = "t2i_correctness"
+    offline_rows = 0
     population = "families of pairs"
     variants = (*ORDERS, UNORDERED)
     meanings = {

@@ -96,6 +96,7 @@ class RuleDecouplingSuite(Decoupling[RuleDecoupling]):
     """Share of images that obey the stated rule, where it is ours and where it isn't."""
 
     name = "rule_decoupling"
+    offline_rows = 0
     population = "rules"
     variants = ("factual", "counterfactual")
     headline = shown_headline(
@@ -128,6 +129,7 @@ class AttributeDecouplingSuite(Decoupling[AttributeDecoupling]):
     """Share of images with the attribute, where it is usual and where it isn't."""
 
     name = "attribute_decoupling"
+    offline_rows = 0
     population = "pairs of values"
     variants = ("common", "rare")
     headline = shown_headline("rare", "Share of images that show a rare attribute.")

@@ -148,6 +148,7 @@ class SpatialMultiSuite(RelationsSuite[SpatialMulti]):
     """Three or four objects in a chain of relations."""
 
     name = "spatial_multi"
+    offline_rows = 24
 
 
 DIRECTIONS = {

@@ -176,6 +176,7 @@ class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
     """VISOR's two-object prompts."""
 
     name = "spatial_visor"
+    offline_rows = 24
     meanings = {
         **SpatialSuite.meanings,
         **{

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ....errors import UsageError
 from ...core import Score
-from . import bandit, checker, forward, gate, own_errors, people, switched
+from . import bandit, boxes, checker, forward, gate, own_errors, people, switched
 from .scope import ScoreInputs
 
 Needs = Literal["own", "base", "rivals"]
@@ -40,6 +40,7 @@ KINDS = {
     "people": ScoreKind(people.find, people.NAMES, pools=True, lacking="no labels of people"),
     "gate": ScoreKind(gate.find, gate.NAMES, pools=True, lacking="no label `accept` of people"),
     "switched": ScoreKind(switched.find, switched.NAMES, needs="base", lacking="no biased case"),
+    "boxes": ScoreKind(boxes.find, boxes.NAMES, lacking="the judge lists no boxes"),
     "checker": ScoreKind(checker.find, checker.NAMES, lacking="the judge is no checker"),
     "forward": ScoreKind(
         forward.find, forward.NAMES, "rivals", forward.reads, lacking="no such pair of models"

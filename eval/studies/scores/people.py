@@ -12,11 +12,13 @@ from ...core import FAILURES, ORIGINAL, Outcome, Score, Verdict
 from ...results.agree import KINDS, agreement
 from ...results.judge_card import HumanAgreement
 from ...results.selection import CLOSE, score_differences
+from ...stats.clusters import cluster_interval
 from ...stats.estimate import Estimate, share_of
 from ...stats.intervals import NOTHING, Interval
 from ...suites import open_suite
 from ...suites.base import Suite
 from ...suites.worths import Worth
+from .boxes import overlaps
 from .scope import LabeledRun, ScoreInputs
 
 CODES = ("0", "1", "2")
@@ -34,7 +36,14 @@ RISKS = ("coverage", "risk", "risk_undecided")
 """Scores of a judge that may abstain: share of the labeled images that it decides, and share of
 wrong answers among them. Images that human annotators can't decide are left out of `risk`, as in
 SpatialBench-UC, and wrong in `risk_undecided`."""
-NAMES = ("kappa", "agreement", *RISKS, *ESTIMATES, *DIFFERENCES, *LIMITS, *COUNTS)
+THRESHOLDS = tuple(f"accuracy:{tenth / 10:g}" for tenth in range(1, 10))
+"""Share of images that the judge's number decides as people do, from this threshold on a yes."""
+OVERLAPPING = ":overlapping"
+"""After an estimate: only of images in which the judge's boxes of both things overlap."""
+NAMES = (
+    *("kappa", "agreement", *RISKS, *ESTIMATES, *THRESHOLDS, *DIFFERENCES, *LIMITS, *COUNTS),
+    *(f"{name}{OVERLAPPING}" for name in KINDS),
+)
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
@@ -46,7 +55,9 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     """
     if name in (*DIFFERENCES, *LIMITS):
         return _difference(name, scope.cells)
-    if name in ESTIMATES:
+    if name in THRESHOLDS:
+        return _at_threshold(name, scope)
+    if name.removesuffix(OVERLAPPING) in ESTIMATES:
         return _estimate(name, scope)
     codes, failed = _codes(scope.cells)
     if not codes.n:
@@ -74,13 +85,28 @@ def _risk(name: str, codes: HumanAgreement) -> Estimate:
     return share_of(count, of)
 
 
-def _estimate(name: str, scope: ScoreInputs) -> Score | None:
+def _at_threshold(name: str, scope: ScoreInputs) -> Score | None:
+    """Share of labeled images that a threshold of the number and people decide alike, in [0, 1]."""
     human, numbers, cluster_of, failed = _numbers(scope)
+    decided = {key: worth for key, worth in human.items() if worth is not None and key in numbers}
+    if not decided:
+        return None
+    threshold = float(name.partition(":")[2])
+    alike = [float((numbers[k] >= threshold) == (worth >= 0.5)) for k, worth in decided.items()]
+    (share,) = cluster_interval(np.array(alike), [cluster_of[k] for k in decided], (0.0, 1.0))
+    undecided = sum(worth is None for key, worth in human.items() if key in numbers)
+    excluded = _some({**failed, "undecided": undecided})
+    return Score.of(share, excluded=excluded, name=name, unit="1")
+
+
+def _estimate(name: str, scope: ScoreInputs) -> Score | None:
+    human, numbers, cluster_of, failed = _numbers(scope, name.endswith(OVERLAPPING))
     if not human:
         return None
-    kinds = [kind for kind in KINDS if kind == name]
-    result = agreement(name, numbers, human, kinds=kinds, cluster_of=cluster_of)
-    estimate = result["estimates"][name]
+    statistic = name.removesuffix(OVERLAPPING)
+    kinds = [kind for kind in KINDS if kind == statistic]
+    result = agreement(statistic, numbers, human, kinds=kinds, cluster_of=cluster_of)
+    estimate = result["estimates"][statistic]
     value = math.nan if estimate["value"] is None else estimate["value"]
     ends = NOTHING if estimate["interval"] is None else Interval(*estimate["interval"])
     excluded = {**failed, "undecided": result["undecided"]}
@@ -132,12 +158,13 @@ def _code(worth: Worth, label: str) -> int:
 
 
 def _numbers(
-    scope: ScoreInputs,
+    scope: ScoreInputs, overlapping: bool = False
 ) -> tuple[dict[str, float | None], dict[str, float], dict[str, str], dict[str, int]]:
     """Human worth of each labeled image, the judge's number, the image's cluster, and images
     without a number by reason.
 
-    The number is the judge's measurement, or else the worth of its label.
+    The number is the judge's measurement, or else the worth of its label. overlapping: only images
+    in which the boxes of both things overlap.
     """
     human: dict[str, float | None] = {}
     numbers: dict[str, float] = {}
@@ -150,6 +177,8 @@ def _numbers(
             if question not in suite.worths:
                 continue
             verdict = outcomes[case].verdict(question)
+            if overlapping and not overlaps(verdict):
+                continue
             key = f"{cell.judged.result.folder}/{case}/{question}"
             human[key] = _worth(suite, outcomes[case], question, label)
             cluster_of[key] = f"{cell.suite}/{outcomes[case].case.clusters[0]}"

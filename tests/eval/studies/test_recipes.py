@@ -356,8 +356,33 @@ def test_printed_values_are_those_of_the_papers() -> None:
         precision, recall, _, npv, _ = shown("pse-2")[name]
         for value, true in ((precision, "true_precision"), (recall, "true_recall"), (npv, "NPV")):
             assert value == pytest.approx(derived[key][true] / 100, abs=2e-4)
-    for name, table in {"3": "table3_pse", "4": "table4_visor", "17": "table17_search"}.items():
+    for name, table in {
+        "3": "table3_pse",
+        "4": "table4_visor",
+        "6": "table6_hrs",
+        "7": "table7_search_3d",
+        "12": "table12_maps",
+        "13": "table13_hrs_difficulty",
+        "17": "table17_search",
+    }.items():
         assert shown(f"pse-{name}") == rows(pse[table]["rows"]), name
+    for name, table in {"5": "table5_t2i_compbench", "14": "table14_t2i_compbench_sd14"}.items():
+        fractions = {k: [round(x / 100, 4) for x in v] for k, v in shown(f"pse-{name}").items()}
+        assert fractions == {k: [*v] for k, v in rows(pse[table]["rows"]).items()}, name
+    # The mean of the three levels of difficulty is the number of the other table.
+    by_level, whole = shown("pse-13")["psg"], shown("pse-6")["sdxl psg"]
+    assert round(sum(by_level) / len(by_level), 2) == whole[0] == 34.33
+    many = pse["table15_many_objects"]["rows"]
+    assert shown("pse-15") == {
+        plain(k): (*many[f"3: {k}"], None, *many[f"4: {k}"], None) for k in ("SDXL", "SDXL + PSG")
+    }
+    hidden = pse["texts"]["occluded_pearson"]
+    assert shown("pse-occluded") == {plain(k): (r, None) for k, r in hidden.items()}
+    scores = pse["texts"]["clip_score_coco"]
+    assert shown("pse-8") == {plain(k): (score, None) for k, score in scores.items()}
+    note = find_layout("pse-8").notes[0]
+    for values in pse["table8_quality"]["rows"].values():
+        assert ", ".join(f"{value:g}" for value in values) in note
     assert shown("pse-11") == rows(pse["table11_detectors"]["rows"])
     for name, (first, second) in {
         "pse-16": (pse["table16_scaling"]["pse"], pse["table16_scaling"]["center_acc"]),
@@ -367,6 +392,8 @@ def test_printed_values_are_those_of_the_papers() -> None:
     tables = {"5": "main_calibrated", "6": "abstention", "7": "prompt_level"}
     for number, table in tables.items():
         assert shown(f"spatialbench-uc-{number}") == rows(uc[table]["rows"]), number
+    both = {k: tuple(v[1:3]) for k, v in rows(uc["main_calibrated"]["rows"]).items()}
+    assert shown("spatialbench-uc-fig-4") == both
     assert shown("spatialbench-uc-relations") == rows(uc["by_relation_pass"]["rows"])
     pairs = rows(uc["counterfactual"]["rows"])
     assert shown("spatialbench-uc-pairs") == {k: (*v[1:], None) for k, v in pairs.items()}
@@ -396,6 +423,10 @@ def test_printed_values_are_those_of_the_papers() -> None:
                 key = plain(f"{side}: {found[first]} to {found[second]}")
                 expected[key] = (found["acc"], found["f1"])
         assert {k: v[:2] for k, v in shown(name).items()} == expected and len(expected) == 72
+        for name, side in (("acon-fig-4", "image"), ("acon-fig-5", "text")):
+            pairs = {k: v[:1] for k, v in expected.items() if k.startswith(f"{side}:")}
+            if table == "table1_cyclic":
+                assert shown(name) == pairs and len(pairs) == 36
     expected = {}
     for line in acon["table3_forward"]:
         for side, found in line.items():

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from refusals import raises
 
@@ -180,6 +181,51 @@ def test_people_and_metrics_are_pooled_over_generators() -> None:
     drawn = FIGURES["differences"]({"j": {"s a": first, "s b": second}}, "T")
     assert "n 4" in "".join(ElementTree.fromstring(drawn).itertext())
     assert FIGURES["differences"]({"j": {"s a": cell(VISOR, first.outcomes)}}, "T") == ""
+
+
+def by_boxes(label: str, number: float, first: list[float], second: list[float]) -> Verdict:
+    """A verdict by rule whose boxes are listed."""
+    boxes = {"cat": [[0.9, *first]] if first else [], "dog": [[0.9, *second]] if second else []}
+    return Verdict(label, json.dumps({"found": boxes}), number)
+
+
+def test_things_that_are_found_count_by_order_of_mention() -> None:
+    box = [0.0, 0.0, 9.0, 9.0]
+    verdicts = [
+        by_boxes("holds", 1, box, [10, 0, 19, 9]),
+        by_boxes("invalid", 0, box, []),
+        by_boxes("invalid", 0, box, []),
+        by_boxes("invalid", 0, [], []),
+        Verdict("error", "away"),
+    ]
+    of_boxes = cell(VISOR, [outcome(f"r{n}", "order", v) for n, v in enumerate(verdicts)])
+    found = {name: score(f"boxes:{name}", of_boxes) for name in ("first", "second", "gap")}
+    assert {n: s.value for n, s in found.items()} == {"first": 75, "second": 25, "gap": 50}
+    assert found["first"].n == 4 and found["first"].excluded == {"error": 1}
+    bare = cell(VISOR, [outcome("r0", "order", Verdict("holds", "yes"))])
+    assert find_score("boxes:first", "all", ScoreInputs([bare])) is None
+
+
+def test_thresholds_and_overlapping_boxes_meet_people() -> None:
+    apart, over = [10.0, 0.0, 19.0, 9.0], [5.0, 0.0, 14.0, 9.0]
+    rows = [  # label, number, second box, what people say
+        ("holds", 0.9, apart, "holds"),
+        ("holds", 0.6, over, "opposite"),
+        ("opposite", 0.3, over, "holds"),
+        ("opposite", 0.1, over, "opposite"),
+    ]
+    outcomes = [
+        outcome(f"r{n}", "order", by_boxes(label, number, [0.0, 0.0, 9.0, 9.0], second))
+        for n, (label, number, second, _) in enumerate(rows)
+    ]
+    told = {(o.case.id, "order"): row[3] for o, row in zip(outcomes, rows, strict=True)}
+    labeled = cell(VISOR, outcomes, told)
+    shares = {t: score(f"people:accuracy:{t}", labeled).value for t in ("0.2", "0.5", "0.7")}
+    assert shares == {"0.2": 0.75, "0.5": 0.5, "0.7": 0.75}
+    hidden = score("people:pearson:overlapping", labeled)
+    expected = np.corrcoef([0.6, 0.3, 0.1], [0, 1, 0])[0, 1]
+    assert (hidden.n, hidden.value) == (3, pytest.approx(expected))
+    assert score("people:pearson", labeled).n == 4
 
 
 def test_a_bandit_pulls_whoever_measures_best() -> None:

@@ -1,0 +1,107 @@
+"""Recipes without their models: the renderer draws, and what finds its figures judges.
+
+Such a study shows the way through a recipe, from images to the table, in seconds and without
+weights, keys or labels. Its numbers are the renderer's and say nothing about any model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...errors import UsageError
+from ..geometry.metrics import METRICS
+from ..suites import SUITES
+from .recipes import Recipe
+
+MOST_SEEDS = 16
+"""Seeds that `best-of` draws, at most."""
+_ENTRY = re.compile(r'  (?P<name>[^\s#"][^:]*): "(?P<spec>.*)"')
+
+
+def offline_text(recipe: Recipe) -> str:
+    """The recipe's file with other models and few rows; its table and comments stay.
+
+    Raises UsageError for a recipe that nothing here can stand in for.
+    """
+    study = recipe.study
+    lacking = {
+        "a corpus that `counterprior mine` read": bool(study.corpora),
+        "models that write texts": bool(study.all_captioners),
+        "scorers of image quality": bool(study.scorers),
+        "weights": any("lora:" in str(spec) for spec in study.methods.values()),
+        "a generator that draws its prompts": bool(study.suites)
+        and not any(SUITES[suite].offline_rows for suite in study.suites),
+    }
+    if reasons := [needed for needed, is_lacking in lacking.items() if is_lacking]:
+        raise UsageError(
+            f"{recipe.name} needs {' and '.join(reasons)}",
+            "without --offline it is printed as it ships",
+            code="unsupported",
+        )
+    return "\n".join(_lines(recipe)) + "\n"
+
+
+def _lines(recipe: Recipe) -> Iterator[str]:
+    yield "# Offline: `render:` stands in for all models, and `pixels` for judges and detectors."
+    yield "# The numbers are the renderer's and say nothing about any model. Labels are left out."
+    yield "# Things that it can't draw fail (exit code 1). `best-of` draws 16 seeds at most."
+    yield "#"
+    block, place, seen = "", 0, set[str]()
+    for line in recipe.text.splitlines():
+        if line and not line.startswith((" ", "#")):
+            block, place = line.partition(":")[0], 0
+        if block == "labels":
+            continue
+        if block == "suites" and line.startswith("  "):
+            yield from _sample(line)
+        elif block in ("generators", "judges", "methods") and (entry := _ENTRY.match(line)):
+            place += 1
+            spec = entry["spec"]
+            if block == "generators":
+                offline = _generator(place)
+            else:
+                variants = (_judges if block == "judges" else _methods)(spec)
+                offline = next(v for v in variants if v not in seen)
+            seen.add(offline)
+            yield f'  {entry["name"]}: "{offline}"'
+        else:
+            yield re.sub(r'spec: "diffusers:[^"]*"', 'spec: "render:"', line)
+
+
+def _sample(line: str) -> Iterator[str]:
+    suite, _, settings = line.strip().partition(": ")
+    rows = SUITES[suite].offline_rows
+    if not rows:
+        return
+    others = re.findall(r"(?:seeds|where): \w+", settings)
+    yield f"  {suite}: {{{', '.join([f'limit: {rows}', *others])}}}"
+
+
+def _generator(place: int) -> str:
+    """A renderer of its own for each generator, so that lines of the table differ."""
+    return f"render:?order_bias={place / 2:g}&grounding={max(0.2, 0.8 - place / 10):g}"
+
+
+def _judges(spec: str) -> Iterator[str]:
+    """The same rule on figures that are found by template, on those that the renderer says it drew,
+    and by the other convention; or, of other judges, `pixels` and versions of it that err."""
+    kind, _, adapter = spec.partition(":")
+    if kind not in (*METRICS, "checker"):
+        yield "pixels"
+        yield from (f"faulty:pixels?name={errors / 20:g}" for errors in range(1, 21))
+        return
+    depth = ["rule.depth=ground"] if "rule.depth" in adapter else []
+    authors = ["rule.convention=authors"]
+    conventions = [authors] if "rule.convention=authors" in adapter else [[], authors]
+    for convention in conventions:
+        for detector in ("pixels", "scene"):
+            options = "&".join([*convention, *depth])
+            yield f"{kind}:{detector}" + (f"?{options}" if options else "")
+
+
+def _methods(spec: str) -> Iterator[str]:
+    """The same method; who chooses does so by such a judge, among at most `MOST_SEEDS`."""
+    head, by, judge = spec.partition("by=")
+    head = re.sub(r"best-of:(\d+)", lambda n: f"best-of:{min(int(n[1]), MOST_SEEDS)}", head)
+    yield from (head + by + j.replace("?", "&") for j in _judges(judge)) if by else (spec,)

@@ -1,0 +1,115 @@
+"""Recipes without their models, and the figures of tables."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from refusals import raises
+
+from counterprior.errors import UsageError
+from counterprior.eval.core import Score
+from counterprior.eval.stats.intervals import Interval
+from counterprior.eval.studies.figures import TABLE_FIGURES
+from counterprior.eval.studies.offline import offline_text
+from counterprior.eval.studies.recipes import read_recipe, recipe_names
+from counterprior.eval.studies.spec import parse_study
+from counterprior.eval.studies.table_lines import Heading, TableEntry, TableLine
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+NEEDED = {
+    "acon": "write texts",
+    "ots-bench-5": "corpus",
+    "ots-bench-6": "scorers",
+    "pse-8": "scorers",
+    "cf-world": "draws its prompts",
+}
+"""Start of a recipe's name -> what it can't do without."""
+
+
+def offline_names() -> list[str]:
+    return [name for name in recipe_names() if not name.startswith(tuple(NEEDED))]
+
+
+def test_offline_recipes_name_no_model() -> None:
+    assert len(offline_names()) > 20
+    for name in offline_names():
+        text = offline_text(read_recipe(name))
+        study, shipped = parse_study(text, name), read_recipe(name).study
+        specs = [
+            *study.generators.values(),
+            *study.judges.values(),
+            *map(str, study.methods.values()),
+        ]
+        assert not [s for s in specs if "/" in s.replace("1/", "") or "COMMIT" in s], name
+        assert all(s.startswith("render:") for s in study.generators.values()), name
+        assert (study.table, [*study.judges]) == (shipped.table, [*shipped.judges]), name
+        assert [*study.methods] == [*shipped.methods] and not study.labels, name
+        assert all(sample.limit and sample.limit <= 24 for sample in study.suites.values()), name
+
+
+def test_recipes_that_need_models_say_so() -> None:
+    for start, needed in NEEDED.items():
+        for name in recipe_names():
+            if name.startswith(start):
+                with raises("unsupported", needed, error=UsageError):
+                    offline_text(read_recipe(name))
+
+
+def test_an_offline_recipe_ends_in_its_table(full_release: Path, cli: Cli, tmp_path: Path) -> None:
+    printed = cli("study", "recipes", "spatialbench-uc-fig-4", "--offline")
+    file, out = tmp_path / "s.yaml", tmp_path / "study"
+    file.write_text(printed.stdout)
+    done = cli("study", "run", file, "--out", out, "--set", f"data={full_release}")
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    table = cli("study", "table", out)
+    assert "| *paper* | *23.8* | *49.5* |" in table.stdout
+    drawn = cli("study", "table", out, "--format", "svg").stdout
+    words = "".join(ElementTree.fromstring(drawn).itertext())
+    assert "pass of decided, %" in words and "SD1.5-prompt-only" in words
+    refused = cli("study", "recipes", "acon-1", "--offline")
+    assert refused.returncode == 2 and "models that write texts" in refused.stderr
+
+
+def entry(value: float, **facts: object) -> TableEntry:
+    score = Score(value, Interval(value - 1, value + 1), 9, name="cyclic", unit="%")
+    return replace(TableEntry(score), **facts)
+
+
+def words_of(kind: str, columns: list[Heading], lines: list[TableLine]) -> str:
+    return "|".join(ElementTree.fromstring(TABLE_FIGURES[kind](columns, lines, "T")).itertext())
+
+
+def test_pairs_are_a_heat_map_with_own_pairs_framed() -> None:
+    columns = [Heading("", "accuracy", ("consistency",), "cyclic")]
+    lines = [
+        TableLine(f"image: {a} to {b}", "", [entry(value)])
+        for a, b, value in (("A", "A", 61.5), ("A", "B", 52.25), ("B", "A", 43.125))
+    ]
+    lines.append(TableLine("image: B to B", "", [entry(99, gap="not begun")]))
+    words = words_of("pairs", columns, lines)
+    assert "61.5" in words and "52.2" in words and "43.1" in words and "99.0" not in words
+    framed = TABLE_FIGURES["pairs"](columns, lines, "T")
+    alone = TABLE_FIGURES["pairs"](columns, lines[1:], "T")
+    assert framed.count("#b8480a") > alone.count("#b8480a") == 0
+
+
+def test_courses_have_a_series_for_each_line_and_head() -> None:
+    columns = [Heading(h, label, ("s",), "m") for h in ("PSE", "centers") for label in "01"]
+    lines = [TableLine("search", "", [entry(n) for n in range(4)])]
+    words = words_of("courses", columns, lines)
+    assert "PSE, search" in words and "centers, search" in words
+    plain = words_of("courses", columns[:2], [replace(lines[0], section="judge J")])
+    assert "search, judge J: 1 at 1" in plain
+
+
+@pytest.mark.parametrize("gap", ["", "not begun"])
+def test_a_scatter_shows_what_is_done_and_the_paper_s(gap: str) -> None:
+    columns = [Heading("", label, ("s",), "m") for label in ("coverage", "pass")]
+    lines = [TableLine("A", "", [entry(20, paper=30.0, gap=gap), entry(40, paper=50.0)])]
+    words = words_of("scatter", columns, lines)
+    assert ("A: 20.0, 40.0" in words) == (not gap) and ("A (paper)" in words) == bool(gap)

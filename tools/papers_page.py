@@ -1,0 +1,84 @@
+"""Writes docs/papers.md from docs/papers.csv: what each thing in the five papers is here.
+
+Run it after the table changed: `python tools/papers_page.py`. A test says if the page is stale.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+TABLE = DOCS / "papers.csv"
+PAGE = DOCS / "papers.md"
+PAPERS = {
+    "PSE": "PSE: Why Settle for Mid (arXiv:2506.23418)",
+    "ACON": "ACON (arXiv:2505.24211)",
+    "CF": "CF-World (arXiv:2606.24548v1)",
+    "OTS": "OTS-Bench: Order Is Not Layout (arXiv:2603.03714v1)",
+    "UC": "SpatialBench-UC (arXiv:2601.13462)",
+}
+"""Prefix of a row's name -> its paper."""
+STATES = {
+    "as published": "does what the paper does, or more",
+    "in part": "something of it differs or is missing, as the note says",
+    "differs": "differs on purpose, or can't be repeated by anybody, as the note says",
+    "not yet": "missing",
+}
+HEAD = """# The papers, line by line
+
+What the five papers have, and what of it is here: {rows} rows. {states}.
+
+| state | meaning |
+| --- | --- |
+{meanings}
+
+The command shows it. One that draws needs a release in `dist/counterprior` (`counterprior build
+--out dist/counterprior`). With `--offline` a recipe has the renderer in place of its models and
+rules in place of judges that need weights, so the way to its table can be walked in seconds:
+
+```console
+$ counterprior study recipes pse-12 --offline > study.yaml
+$ counterprior study run study.yaml --out studies/pse-12
+$ counterprior study table studies/pse-12
+```
+
+The numbers are then the renderer's. It can't draw all things: those cases fail, and `study run`
+says so with exit code 1. `RUN` and `STUDY` stand for folders of yours. The table is
+[papers.csv](papers.csv), this page is written by `python tools/papers_page.py`.
+"""
+
+
+def read_rows(path: Path = TABLE) -> list[dict[str, str]]:
+    """Rows of the table, with the fields row, paper, state, command and note."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def page(rows: list[dict[str, str]]) -> str:
+    """Text of the page."""
+    return "\n".join(_lines(rows)) + "\n"
+
+
+def _lines(rows: list[dict[str, str]]) -> Iterator[str]:
+    counts = Counter(row["state"] for row in rows)
+    states = ", ".join(f"{counts[state]} {state}" for state in STATES)
+    meanings = "\n".join(f"| {state} | {meaning} |" for state, meaning in STATES.items())
+    yield HEAD.format(rows=len(rows), states=states, meanings=meanings).rstrip("\n")
+    for prefix, title in PAPERS.items():
+        yield from ("", f"## {title}", "")
+        yield from (
+            "| row | in the paper | state | command | note |",
+            "| --- | --- | --- | --- | --- |",
+        )
+        for row in rows:
+            if row["row"].partition("-")[0] == prefix:
+                command = f"`{row['command']}`" if row["command"] else ""
+                cells = (row["row"], row["paper"], row["state"], command, row["note"])
+                yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read_rows()), encoding="utf-8")
