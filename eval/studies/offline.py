@@ -74,7 +74,7 @@ def _sample(line: str) -> Iterator[str]:
     rows = SUITES[suite].offline_rows
     if not rows:
         return
-    others = re.findall(r"(?:seeds|where): \w+", settings)
+    others = re.findall(r"seeds: \d|seeds: \[.*?\]|where: \w+", settings)
     yield f"  {suite}: {{{', '.join([f'limit: {rows}', *others])}}}"
 
 

@@ -193,6 +193,7 @@ class SpatialUCSuite(SpatialSuite[SpatialUC]):
     """SpatialBench-UC: a prompt and its counterfactual are sampled together."""
 
     name = "spatial_uc"
+    offline_rows = 12
     meanings = {
         **SpatialVISORSuite.meanings,
         "best_of_k": "Share of prompts of whose images at least one holds.",
