@@ -43,11 +43,13 @@ def offline_text(recipe: Recipe) -> str:
 
 
 def _lines(recipe: Recipe) -> Iterator[str]:
-    yield "# Offline: `render:` stands in for all models, and `pixels` for judges and detectors."
+    yield "# Offline: `render:` stands in for all models, and rules without weights for judges."
     yield "# The numbers are the renderer's and say nothing about any model. Labels are left out."
     yield "# Things that it can't draw fail (exit code 1). `best-of` draws 16 seeds at most."
     yield "#"
     block, place, seen = "", 0, set[str]()
+    drawn = [SUITES[suite] for suite in recipe.study.suites if SUITES[suite].offline_rows]
+    reader = drawn[0].offline_judge
     for line in recipe.text.splitlines():
         if line and not line.startswith((" ", "#")):
             block, place = line.partition(":")[0], 0
@@ -61,7 +63,7 @@ def _lines(recipe: Recipe) -> Iterator[str]:
             if block == "generators":
                 offline = _generator(place)
             else:
-                variants = (_judges if block == "judges" else _methods)(spec)
+                variants = (_judges if block == "judges" else _methods)(spec, reader)
                 offline = next(v for v in variants if v not in seen)
             seen.add(offline)
             yield f'  {entry["name"]}: "{offline}"'
@@ -80,16 +82,17 @@ def _sample(line: str) -> Iterator[str]:
 
 def _generator(place: int) -> str:
     """A renderer of its own for each generator, so that lines of the table differ."""
-    return f"render:?order_bias={place / 2:g}&grounding={max(0.2, 0.8 - place / 10):g}"
+    biases = f"order_bias={place / 2:g}&grounding={max(0.2, 0.8 - place / 10):g}"
+    return f"render:?{biases}&lock_in={min(0.8, place / 10):g}&literal=0.2"
 
 
-def _judges(spec: str) -> Iterator[str]:
+def _judges(spec: str, reader: str) -> Iterator[str]:
     """The same rule on figures that are found by template, on those that the renderer says it drew,
-    and by the other convention; or, of other judges, `pixels` and versions of it that err."""
+    and by the other convention; or, of other judges, `reader` and versions of it that err."""
     kind, _, adapter = spec.partition(":")
     if kind not in (*METRICS, "checker"):
-        yield "pixels"
-        yield from (f"faulty:pixels?name={errors / 20:g}" for errors in range(1, 21))
+        yield reader
+        yield from (f"faulty:{reader}?side={errors / 20:g}" for errors in range(1, 21))
         return
     depth = ["rule.depth=ground"] if "rule.depth" in adapter else []
     authors = ["rule.convention=authors"]
@@ -100,8 +103,8 @@ def _judges(spec: str) -> Iterator[str]:
             yield f"{kind}:{detector}" + (f"?{options}" if options else "")
 
 
-def _methods(spec: str) -> Iterator[str]:
+def _methods(spec: str, reader: str) -> Iterator[str]:
     """The same method; who chooses does so by such a judge, among at most `MOST_SEEDS`."""
     head, by, judge = spec.partition("by=")
     head = re.sub(r"best-of:(\d+)", lambda n: f"best-of:{min(int(n[1]), MOST_SEEDS)}", head)
-    yield from (head + by + j.replace("?", "&") for j in _judges(judge)) if by else (spec,)
+    yield from (head + by + j.replace("?", "&") for j in _judges(judge, reader)) if by else (spec,)

@@ -98,7 +98,9 @@ class Suite(ABC, Generic[R]):
     has_gate: ClassVar[bool] = False
     """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
     offline_rows: ClassVar[int] = 4
-    """Rows of which the renderer draws some, and `pixels` judges them; 0 if they can't."""
+    """Rows of which the renderer draws some, and `offline_judge` judges them; 0 if they can't."""
+    offline_judge: ClassVar[str] = "pixels"
+    """Spec of a judge that needs no weights."""
 
     takes_trips: ClassVar[bool] = False
     """Whether its cases are made by round trips of captioners and generators."""

@@ -234,7 +234,8 @@ class CounterfactualSuite(Worlds[Counterfactual]):
     """Three levels of every group, three weighted questions each."""
 
     name = "counterfactual"
-    offline_rows = 0
+    offline_rows = 40
+    offline_judge = "scene"
     variants = LEVELS
     has_gate = True
     human_questions: ClassVar[Mapping[str, tuple[str, ...]]] = {ACCEPTED: ACCEPTANCE}
@@ -276,7 +277,8 @@ class CounterfactualDenominalizedSuite(Worlds[CounterfactualDenominalized]):
     """Each group's L1, its L2, and its L2 with the outcome described: scored as CF-Eval, gated."""
 
     name = "counterfactual_denominalized"
-    offline_rows = 0
+    offline_rows = 40
+    offline_judge = "scene"
     variants = ("plain", "named", "described")
     meanings = {
         "score_plain": "Mean score of the plain scene (L1), 0 to 1.",

@@ -26,7 +26,6 @@ NEEDED = {
     "ots-bench-5": "corpus",
     "ots-bench-6": "scorers",
     "pse-8": "scorers",
-    "cf-world": "draws its prompts",
 }
 """Start of a recipe's name -> what it can't do without."""
 
