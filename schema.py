@@ -700,6 +700,40 @@ class Spatial3D(Row):
     """Id that a prompt shares with the one in which the two objects swap places."""
 
 
+class SpatialDistance(Row):
+    """Two objects and how far apart they are (PSE, Eq. 8 and 9: 400 rows)."""
+
+    KEY = ("prompt",)
+    suite: Literal["spatial_distance"] = "spatial_distance"
+    relation: Literal["near", "far"]
+    """Distance of the two objects."""
+    object_a: str
+    """The object mentioned first; a COCO label."""
+    object_b: str
+    """The object mentioned second; a COCO label."""
+    prompt: str
+    """The text to draw."""
+    pair_id: str
+    """Id that a prompt shares with the one that states the other distance of the same objects."""
+
+
+class SpatialClauses(Row):
+    """Three or four objects and two relations in the sentences of PSE's Table 15 (100 + 100)."""
+
+    KEY = ("prompt",)
+    suite: Literal["spatial_clauses"] = "spatial_clauses"
+    objects: list[str]
+    """The objects in order of mention; COCO labels."""
+    subjects: list[str]
+    """Subject of each relation, in order: of three objects always the first."""
+    relations: list[str]
+    """`left_of`, `right_of`, `above` or `below`, one for each subject."""
+    references: list[str]
+    """What each relation refers to: `subjects[i]` is `relations[i]` of `references[i]`."""
+    prompt: str
+    """The text to draw."""
+
+
 class OrderBeyond(Row):
     """Mention order beyond two entities side by side (OTS-Bench rebuttal: 500 + 100 + 200)."""
 
@@ -824,6 +858,8 @@ ROWS: dict[str, type[Row]] = {
     "spatial_visor": SpatialVISOR,
     "spatial_multi": SpatialMulti,
     "spatial_3d": Spatial3D,
+    "spatial_distance": SpatialDistance,
+    "spatial_clauses": SpatialClauses,
     "order_beyond": OrderBeyond,
     "t2i_homogenization_multilingual": T2IHomogenizationMultilingual,
     "order_beyond_multilingual": OrderBeyondMultilingual,

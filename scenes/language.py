@@ -21,6 +21,16 @@ First means left, top or front.
 """
 
 _ONE_OTHER = {"one above the other": "vertical", "one in front of the other": "depth"}
+_ON_THE = re.compile(r"(?:,?\s+and)?\s+on the (left|right|top|bottom) of (?:an?|the)\s+")
+_SIDES = {
+    "left": ("horizontal", 1),
+    "right": ("horizontal", -1),
+    "top": ("vertical", 1),
+    "bottom": ("vertical", -1),
+}
+_DISTANCE = {"far": re.compile(r"\bfar from\b"), "near": re.compile(r"\bnear\b")}
+_SAME_SUBJECT = re.compile(r",?\s+and\s+(?:(?:to|on) the|above|below)\b")
+_NEXT_CLAUSE = re.compile(r",?\s+and\s+(?:an?|the)\s+")
 _SIDE = re.compile(r"\bon the (left|right)\b")
 _GROUPS = re.compile(r"(one|the) (person|animal|object)\b", re.IGNORECASE)
 
@@ -42,7 +52,8 @@ class Layout:
     """Where a text puts what it names."""
 
     axis: str
-    """`horizontal`, `vertical`, `depth`, or `chain` where each entity is placed by the last."""
+    """`horizontal`, `vertical`, `depth`, `near` or `far`, or `chain` where each entity is placed by
+    another."""
     order: tuple[int, ...] | None
     """Indices of the mentions from first to last on the axis; None for a neutral text."""
     steps: tuple[tuple[int, int], ...] = ()
@@ -78,16 +89,44 @@ def layout(text: str, named: list[NamedEntity]) -> Layout:
     sides = [(m.start(), m.group(1)) for m in _SIDE.finditer(lowered)]
     if len(named) == len(sides) == 2:
         return Layout("horizontal", (0, 1) if sides[0][1] == "left" else (1, 0))
-    stated = [
-        _stated(lowered[before.end : after.start]) for before, after in itertools.pairwise(named)
-    ]
+    texts = [lowered[before.end : after.start] for before, after in itertools.pairwise(named)]
+    stated = [_stated(text) for text in texts]
     if len(stated) == 1 and stated[0] is not None:
         axis, sign = stated[0]
         return Layout(axis, (0, 1) if sign > 0 else (1, 0))
-    steps = [_step(*step) for step in stated if step is not None and step[0] != "depth"]
-    if len(steps) == len(stated) > 1:
-        return Layout("chain", tuple(range(len(named))), tuple(steps))
+    if len(stated) == 1:
+        for distance, pattern in _DISTANCE.items():
+            if pattern.search(texts[0]):
+                return Layout(distance, None)
+    if steps := _steps(texts, stated):
+        return Layout("chain", tuple(range(len(named))), steps)
     return Layout("horizontal", None)
+
+
+def _steps(texts: list[str], stated: list[tuple[str, int] | None]) -> tuple[tuple[int, int], ...]:
+    """Steps from each entity to the next, of a chain, of relations with one subject, and of clauses
+    side by side; empty unless all is placed.
+
+    texts: the words between entities. stated: the relation in each.
+    """
+    places = [(0, 0)]
+    subject = 0
+    for text, relation in zip(texts, stated, strict=True):
+        last = len(places) - 1
+        if relation is None:
+            if last == subject or not _NEXT_CLAUSE.fullmatch(text):
+                return ()
+            subject = last + 1
+            places.append(places[last])
+            continue
+        if relation[0] == "depth":
+            return ()
+        anchor = places[subject if _SAME_SUBJECT.match(text) else last]
+        step = _step(*relation)
+        places.append((anchor[0] + step[0], anchor[1] + step[1]))
+    if len(texts) < 2 or subject == len(places) - 1:
+        return ()
+    return tuple((b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(places))
 
 
 def _step(axis: str, sign: int) -> tuple[int, int]:
@@ -97,6 +136,8 @@ def _step(axis: str, sign: int) -> tuple[int, int]:
 
 def _stated(between: str) -> tuple[str, int] | None:
     """Axis and sign of the relation that some words state; None for none."""
+    if side := _ON_THE.fullmatch(between):
+        return _SIDES[side.group(1)]
     for axis, relations in AXES.items():
         for words, sign in relations:
             if words in between:

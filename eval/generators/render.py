@@ -53,6 +53,8 @@ TUNED = "render.json"
 GRAIN = 12.0
 """Standard deviation of the noise under full guidance, levels of 255: the pixel judge sees through
 it."""
+DISTANCES = ("near", "far")
+"""Layouts in which only the distance is stated."""
 FAULTS = ("missing", "extra", "duplicate", "overlap", "vertical", "wrong")
 
 
@@ -234,6 +236,8 @@ class RenderGenerator(Options):
         order = self._order(entities, wanted, rng)
         poses = mentioned_poses(prompt, named)
         axis = wanted.axis
+        if axis in DISTANCES and rng.random() >= self._obedience():
+            axis = rng.choice(DISTANCES)
         faults = [name for name in FAULTS if rng.random() < getattr(self, name)]
         if "vertical" in faults and axis == "horizontal":
             axis = "vertical"
@@ -247,9 +251,13 @@ class RenderGenerator(Options):
             figures = _spoil(figures, fault, rng)
         return Scene(tuple(figures), background, tuple(faults))
 
+    def _obedience(self) -> float:
+        """Share of explicit layouts that are obeyed for certain."""
+        return self.grounding + (1 - self.grounding) * self.guidance
+
     def _order(self, entities: list[str], wanted: Layout, rng: random.Random) -> list[int]:
         """Indices of the entities from first to last on the axis."""
-        obeys = rng.random() < self.grounding + (1 - self.grounding) * self.guidance
+        obeys = rng.random() < self._obedience()
         if wanted.order is not None and obeys:
             return list(wanted.order)
         bias, sd = self.order_bias, self.preference_sd
@@ -335,6 +343,8 @@ def _places(
         elif axis == "chain":
             x, scale = (columns[number] + 0.5) / count, 0.5
             base = min(0.97, (rows[number] + 0.5) / count + 0.12)
+        elif axis in DISTANCES and count == 2:
+            x, scale = ((0.38, 0.62) if axis == "near" else (0.12, 0.88))[number], 0.5
         elif count == 2:
             x = (0.27, 0.73)[number]
         jitter = rng.uniform(-0.025, 0.025), rng.uniform(-0.02, 0.02), rng.uniform(0.88, 1.04)

@@ -46,9 +46,9 @@ FULL = 500.0
 """Steps x scale of the paper's SD 1.4, which the renderer takes for full guidance."""
 
 SPATIAL = re.compile(
-    r"\s*,?\s+(?:(?:is|are|placed|located|sitting|standing)\s+)?(?:to the |on the )?"
-    r"(?:left of|right of|above|below|on top of|under(?:neath)?|over|beneath|left side of|"
-    r"right side of)\s+",
+    r"\s*,?(?:\s+and)?\s+(?:(?:is|are|placed|located|sitting|standing)\s+)?(?:to the |on the )?"
+    r"(?:left of|right of|above|below|on top of|top of|bottom of|under(?:neath)?|over|beneath|"
+    r"left side of|right side of|near|far from)\s+",
     re.IGNORECASE,
 )
 """Spatial words that the variant `and` replaces, with the white space around them."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from ...scenes.scene import Scene
 from ..core import INVALID
 from .asking import Stated
 
+NEAR = 0.5
+"""Distance of two figures of a scene, in its width, below which they are near each other."""
 STANDING = frozenset(("vertical", "overlap"))
 """Faults after which two things no longer stand side by side."""
 
@@ -46,10 +49,15 @@ def scene_label(scene: Scene, claim: Stated) -> str:
             return INVALID
         places.append(there[0])
     first, second = places
+    if claim.axis == "distance":
+        apart = math.hypot(first.x - second.x, first.base - second.base)
+        return "holds" if (apart < NEAR) == (claim.relation == "near") else "opposite"
     if claim.axis == "horizontal":
         before = first.x < second.x
     elif claim.axis == "vertical":
         before = first.base < second.base
+    elif claim.axis not in ("depth", "occlusion"):
+        return INVALID  # not drawn
     else:  # on one ground, whoever stands lower is nearer; what is hidden is behind
         before = (first.base > second.base) == (claim.axis == "depth")
     return "holds" if before else "opposite"

@@ -23,6 +23,8 @@ from ...schema import (
     OrderBeyond,
     Provenance,
     Spatial3D,
+    SpatialClauses,
+    SpatialDistance,
     SpatialMulti,
     SpatialUC,
     SpatialVISOR,
@@ -156,6 +158,39 @@ def deep(number: int, entities: Sequence[str]) -> Spatial3D:
         object_b=b,
         prompt=f"{_article(a)} {phrases[number % 3]} {_article(b)}",
         pair_id=f"{a}/{b}",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def apart(number: int, entities: Sequence[str]) -> SpatialDistance:
+    """Row of a pair that is stated to be near each other or far apart, in turn."""
+    a, b = entities
+    relations: tuple[Any, ...] = ("near", "far")
+    phrase = ("near", "far from")[number % 2]
+    return SpatialDistance(
+        relation=relations[number % 2],
+        object_a=a,
+        object_b=b,
+        prompt=f"{_article(a)} {phrase} {_article(b)}",
+        pair_id=f"{a}/{b}",
+        review=[],
+        provenance=_PROVENANCE,
+    )
+
+
+def clauses(number: int, entities: Sequence[str]) -> SpatialClauses:
+    """Row of three things, the first of which has a relation to both others."""
+    phrases = {"left_of": "on the left of", "above": "on the top of", "right_of": "on the right of"}
+    relations = [list(phrases)[number % 3], list(phrases)[(number + 1) % 3]]
+    a, b, c = entities
+    first, second = (phrases[relation] for relation in relations)
+    return SpatialClauses(
+        objects=list(entities),
+        subjects=[a, a],
+        relations=relations,
+        references=[b, c],
+        prompt=f"{_article(a)} {first} {_article(b)} and {second} {_article(c)}.",
         review=[],
         provenance=_PROVENANCE,
     )

@@ -211,6 +211,16 @@ def depth_trials() -> Iterator[Trial]:
     yield _obeyed("Spatial 3D", rows.deep, rows.few_pairs(), "accuracy")
 
 
+def distance_trials() -> Iterator[Trial]:
+    """Pairs near each other or far apart, of which a share is obeyed."""
+    yield _obeyed("Spatial distance", rows.apart, rows.few_pairs(), "accuracy")
+
+
+def clause_trials() -> Iterator[Trial]:
+    """One thing with a relation to two others, of which a share of the images obeys both."""
+    yield _obeyed("Spatial clauses", rows.clauses, rows.triples(), "relations_right")
+
+
 def chain_trials() -> Iterator[Trial]:
     """Chains of relations, of which a share of the images obeys the whole."""
     yield _obeyed("Spatial multi", rows.chain, rows.triples(), "relations_right")
@@ -394,6 +404,8 @@ TRIALS: Mapping[str, Sequence[Callable[[], Iterator[Trial]]]] = {
     "spatial_visor": (stated_trials,),
     "spatial_multi": (chain_trials,),
     "spatial_3d": (depth_trials,),
+    "spatial_distance": (distance_trials,),
+    "spatial_clauses": (clause_trials,),
     "order_beyond": (beyond_trials,),
     "counterfactual": (world_trials,),
     "counterfactual_denominalized": (described_trials,),

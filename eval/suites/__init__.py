@@ -15,8 +15,8 @@ from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
 from .gold import AlteredWorldsGoldSuite, GoldSuite, T2ICorrectnessGoldSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
 from .languages import OrderBeyondMultilingualSuite, T2IHomogenizationMultilingualSuite
-from .relations import OwnPromptsSuite, SpatialMultiSuite
-from .spatial import Spatial3DSuite, SpatialUCSuite, SpatialVISORSuite
+from .relations import OwnPromptsSuite, SpatialClausesSuite, SpatialMultiSuite
+from .spatial import Spatial3DSuite, SpatialDistanceSuite, SpatialUCSuite, SpatialVISORSuite
 from .worlds import CounterfactualDenominalizedSuite, CounterfactualSuite
 
 SUITES: dict[str, type[Suite[Any]]] = {
@@ -37,6 +37,8 @@ SUITES: dict[str, type[Suite[Any]]] = {
         SpatialVISORSuite,
         SpatialMultiSuite,
         Spatial3DSuite,
+        SpatialDistanceSuite,
+        SpatialClausesSuite,
         OrderBeyondSuite,
         T2IHomogenizationMultilingualSuite,
         OrderBeyondMultilingualSuite,

@@ -1,4 +1,4 @@
-"""`spatial_multi`, and prompts of the user's own: several stated relations in one image.
+"""`spatial_multi`, `spatial_clauses`, and one's own prompts: several stated relations in one image.
 
 Each relation is a question of its own; an image is right as far as its relations hold, and all
 right where all of them do (PSE, B.2).
@@ -20,7 +20,7 @@ from ...agents.relation_files import read_prompts
 from ...agents.relations import StatedRelation, extract_by_rules
 from ...errors import DataError, UsageError
 from ...scenes.scene import Scene
-from ...schema import OwnPrompt, Provenance, SpatialMulti
+from ...schema import OwnPrompt, Provenance, SpatialClauses, SpatialMulti
 from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
@@ -35,7 +35,7 @@ MOST = 30
 """Largest number of relations of one prompt."""
 NAMES = tuple(f"relation_{number}" for number in range(1, MOST + 1))
 """The questions, one for each relation of a prompt."""
-M = TypeVar("M", SpatialMulti, OwnPrompt)
+M = TypeVar("M", SpatialMulti, SpatialClauses, OwnPrompt)
 
 
 def share_right(outcome: Outcome, worth: Worth = UNCONDITIONAL) -> float:
@@ -149,6 +149,12 @@ class SpatialMultiSuite(RelationsSuite[SpatialMulti]):
 
     name = "spatial_multi"
     offline_rows = 24
+
+
+class SpatialClausesSuite(RelationsSuite[SpatialClauses]):
+    """Three or four objects in the sentences of PSE's Table 15."""
+
+    name = "spatial_clauses"
 
 
 DIRECTIONS = {

@@ -1,4 +1,5 @@
-"""`spatial_visor`, `spatial_uc`, `spatial_3d`: one stated relation between two things.
+"""`spatial_visor`, `spatial_uc`, `spatial_3d`, `spatial_distance`: one stated relation
+between two things.
 
 VISOR, SpatialBench-UC, and T2I-CompBench's relations in depth. A language model answers from the
 image alone; a judge by rule (`pse:`, `visor:`, `checker:` ...) measures what a detector found.
@@ -14,7 +15,7 @@ import numpy as np
 from PIL.Image import Image
 
 from ...scenes.scene import Scene
-from ...schema import Spatial3D, SpatialUC, SpatialVISOR
+from ...schema import Spatial3D, SpatialDistance, SpatialUC, SpatialVISOR
 from ..core import INVALID, Case, Outcome, Question, Score
 from ..geometry.checker.decide import CheckVerdict
 from ..geometry.checker.summary import PAIRS, all_of, best_of, pair_verdict
@@ -61,7 +62,7 @@ CHECKED: Mapping[str, CheckVerdict] = {
 """Label -> verdict of SpatialBench-UC."""
 FOUR = 4
 """Images of a prompt for which VISOR 1 to 4 are defined."""
-P = TypeVar("P", SpatialUC, SpatialVISOR, Spatial3D)
+P = TypeVar("P", SpatialUC, SpatialVISOR, Spatial3D, SpatialDistance)
 
 
 class SpatialSuite(Suite[P]):
@@ -71,7 +72,7 @@ class SpatialSuite(Suite[P]):
     can_be_composed: ClassVar[bool] = True
     """Whether images with known things can be composed for its rows."""
     population = "pairs of objects"
-    prompts = ("order", "stack")
+    prompts: ClassVar[tuple[str, ...]] = ("order", "stack")
     worths = {QUESTION: HOLDS}
     headline = Headline(
         score="accuracy_unconditional",
@@ -271,6 +272,27 @@ class Spatial3DSuite(SpatialSuite[Spatial3D]):
 
     def manifest(self, row: Spatial3D, case: Case) -> None:
         return None  # `detect` and the checker know the plane only
+
+    def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
+        return in_groups(outcomes, image_scores)
+
+
+class SpatialDistanceSuite(SpatialSuite[SpatialDistance]):
+    """Near each other or far apart: PSE's PoS of distance, or a language model."""
+
+    name = "spatial_distance"
+    can_be_composed = False
+    meanings = MEANINGS
+    prompts = ("placement",)
+
+    def cases(self, row: SpatialDistance, seeds: int) -> Iterator[Case]:
+        return self.spatial_cases(row, seeds, "plain", row.pair_id)
+
+    def together(self, row: SpatialDistance) -> str:
+        return row.pair_id
+
+    def manifest(self, row: SpatialDistance, case: Case) -> None:
+        return None  # `detect` and the checker know the sides only
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, image_scores)

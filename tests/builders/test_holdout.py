@@ -112,9 +112,9 @@ def shared(row: Any) -> list[tuple[str, object]]:
         found.append(("entities", frozenset((row.left.name, row.right.name))))
     if row.suite == "t2i_homogenization":
         found.append(("entities", frozenset((row.first.name, row.second.name))))
-    if row.suite == "spatial_3d":
+    if row.suite in ("spatial_3d", "spatial_distance"):
         found.append(("entities", frozenset((row.object_a, row.object_b))))
-    if row.suite == "spatial_multi":
+    if row.suite in ("spatial_multi", "spatial_clauses"):
         found.append(("entities", frozenset(row.objects)))
     if row.suite == "order_beyond":
         bank = row.provenance.bank == "sequences.yaml"

@@ -34,6 +34,8 @@ CONFIGS = {
     "spatial_visor": 25_280,
     "spatial_multi": 200,
     "spatial_3d": 1_000,
+    "spatial_distance": 400,
+    "spatial_clauses": 200,
     "order_beyond": 800,
     "t2i_homogenization_multilingual": 1_800,
     "order_beyond_multilingual": 540,

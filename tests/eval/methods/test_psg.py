@@ -124,6 +124,11 @@ def test_relations_come_from_the_row() -> None:
             "A cat to the left of a dog and the dog above an orange.",
             "A cat and a dog and the dog and an orange.",
         ),
+        ("A cup far from a dog.", "A cup and a dog."),
+        (
+            "A balloon on the bottom of a chicken and on the left of a lamp.",
+            "A balloon and a chicken and a lamp.",
+        ),
     ],
 )
 def test_the_second_variant_says_and(prompt: str, neutral: str) -> None:

@@ -680,6 +680,8 @@ TRIALS = {
     "i2i_correctness": "I2I correctness",
     "spatial_visor": "Spatial",
     "spatial_multi": "Spatial multi",
+    "spatial_clauses": "Spatial clauses",
+    "spatial_distance": "Spatial distance",
     "spatial_3d": "Spatial 3D",
     "order_beyond": "Order beyond",
     "spatial_uc": "Spatial UC",
@@ -698,7 +700,7 @@ TRIALS = {
 )
 def test_the_selftest_holds(suites: list[str]) -> None:
     checks = selftest(suites=suites)
-    assert len(checks) == (91 if len(suites) > 1 else 4)
+    assert len(checks) == (99 if len(suites) > 1 else 4)
     found = {check.trial.split(",")[0] for check in checks}
     assert found == {name for suite, name in TRIALS.items() if suite in suites}
     assert all(check.holds for check in checks)

@@ -190,7 +190,9 @@ def test_order_beyond_by_hand() -> None:
     assert math.isnan(found["order_bias", three].value)  # no image of the other order
 
 
-@pytest.mark.parametrize("name", ["spatial_3d", "order_beyond", "spatial_multi"])
+@pytest.mark.parametrize(
+    "name", ["spatial_3d", "order_beyond", "spatial_multi", "spatial_distance", "spatial_clauses"]
+)
 def test_axes_labels_and_mirrors_of_real_rows(full_release: Path, name: str) -> None:
     suite = open_suite(name)
     image = Image.new("RGB", (64, 48))
@@ -216,6 +218,8 @@ def test_axes_labels_and_mirrors_of_real_rows(full_release: Path, name: str) -> 
         "spatial_3d": {"depth", "occlusion"},
         "order_beyond": {"horizontal", "vertical", "depth"},
         "spatial_multi": {"horizontal", "vertical"},
+        "spatial_distance": {"distance"},
+        "spatial_clauses": {"horizontal", "vertical"},
     }
     assert axes == expected[name]
 
