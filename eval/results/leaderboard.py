@@ -179,13 +179,24 @@ def paired(first: Items, second: Items, headline: Headline) -> Estimate:
 
 
 def _difference(a: Array, b: Array, clusters: Sequence[Cluster], headline: Headline) -> Estimate:
-    """The difference of the statistic of two runs, each of shape (n, k), on the same items."""
+    """The difference of the statistic of two runs, each of shape (n, k), on the same items.
+
+    Two effects have the same size if their difference or their sum is 0: the p-value of a
+    difference of sizes is the larger one of both tests.
+    """
     width = a.shape[1]
 
-    def difference(means: Array) -> Array:
-        return headline.statistic(means[..., :width]) - headline.statistic(means[..., width:])
+    def differences(means: Array) -> Array:
+        first, second = means[..., :width], means[..., width:]
+        columns = [headline.statistic(first) - headline.statistic(second)]
+        if headline.signed is not None:
+            effects = headline.signed(first), headline.signed(second)
+            columns += [effects[0] - effects[1], effects[0] + effects[1]]
+        return np.concatenate(columns, axis=-1)
 
-    (estimate,) = cluster_interval(np.hstack([a, b]), clusters, headline.ends, difference)
+    estimate, *tests = cluster_interval(np.hstack([a, b]), clusters, headline.ends, differences)
+    if tests:
+        return replace(estimate, p_value=max(test.p_value for test in tests))
     return estimate
 
 

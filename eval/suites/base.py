@@ -58,6 +58,8 @@ class Headline:
     """Least and largest value of an item."""
     statistic: Callable[[Array], Array] = lambda means: means
     """From their means, shape (..., k), to the score, shape (..., 1), up to a constant factor."""
+    signed: Callable[[Array], Array] | None = None
+    """The same with its sign, if the score is the size of an effect."""
     broken_down: tuple[str, ...] = ()
     """Scores that are drawn for every group."""
     slope: tuple[str, str] | None = None

@@ -105,9 +105,14 @@ def disattenuated(columns: Array, outcomes: Sequence[Outcome], group: str) -> Sc
     return replace(score, value=math.nan, interval=NOTHING)
 
 
+def order_effect(means: Array) -> Array:
+    """Shape (..., 2) of mean signs in either order of mention -> (..., 1), their mean."""
+    return order_and_entity_effect(means)[..., :1]
+
+
 def order_bias_statistic(means: Array) -> Array:
-    """Shape (..., 2) of mean signs in either order of mention -> (..., 1), size of their mean."""
-    return np.abs(order_and_entity_effect(means)[..., :1])
+    """The size of `order_effect`."""
+    return np.abs(order_effect(means))
 
 
 def order_items(
@@ -302,6 +307,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         items=order_items(lambda outcome: FIRST.of(outcome.verdict("order")), ("plain", "swapped")),
         ends=FIRST.ends,
         statistic=order_bias_statistic,
+        signed=order_effect,
         broken_down=("signed_index",),
     )
     meanings = {
@@ -406,6 +412,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
         items=case_items("actor", ACTS),
         ends=ACTS.ends,
         statistic=np.abs,
+        signed=lambda means: means,
         broken_down=("signed_index",),
     )
 

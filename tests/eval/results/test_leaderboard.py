@@ -73,6 +73,21 @@ def test_a_magnitude_may_be_least_between_the_ends() -> None:
     assert low <= 0 and high > 0.85
 
 
+def test_sizes_of_effects_differ_only_where_neither_difference_nor_sum_is_0() -> None:
+    """At |Hom| 50 the sides of two generators differ surely, but not their homogenization."""
+
+    def sided(rng: random.Random, left: float) -> Items:
+        return items(300, lambda _: 1.0 if rng.random() < left else -1.0)
+
+    called = {left: 0 for left in (0.25, 0.5, 0.75)}
+    for seed in range(20):
+        rng = random.Random(seed)
+        biased = sided(rng, 0.75)
+        for left in called:
+            called[left] += paired(biased, sided(rng, left), HOM).p_value < 0.05
+    assert called[0.5] == 20 and called[0.75] <= 3 and called[0.25] <= 3
+
+
 def test_complete_runs_are_compared_as_before() -> None:
     headline = Headline("s", "higher", "", lambda outcomes: {}, (0.0, 1.0))
     a, b = items(80, lambda k: float(k % 2)), items(80, lambda k: float(k % 4 == 1))
