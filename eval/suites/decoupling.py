@@ -18,7 +18,14 @@ from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score, count_excluded
 from ..questions import read_prompt
 from ..questions.asking import ask_yes_no
 from .base import Headline, Item, Measure, Suite, by_variant
-from .scoring import cluster_numbers, grouped, mean_value, statistics, variant_columns
+from .scoring import (
+    cluster_numbers,
+    difference,
+    grouped,
+    mean_value,
+    statistics,
+    variant_columns,
+)
 from .worths import YES_NO, degree
 
 QUESTION = "shows"
@@ -79,7 +86,7 @@ class Decoupling(Suite[D]):
             columns,
             cluster_numbers(outcomes),
             ends=YES_NO.ends,
-            statistic=lambda means: means[..., :1] - means[..., 1:],
+            statistic=difference,
             counts=[int((~np.isnan(values)).sum())],
             unit="1",
             excluded=count_excluded(labels, YES_NO.values),
