@@ -23,6 +23,10 @@ from .log import FOLDER, StepLog, StepRecord, step_key
 from .routes import MADE, RECORDED, StepKind
 from .steps import RouteStep, StepInput, StepResult, TakeSteps, draw_step, take_here
 
+PAPER = "paper"
+"""Ending of the prompt files with ACON's own instructions (appendix D)."""
+CHAT = "chat-image:"
+"""Begins the specs of generators that are told in a chat what to do with a text."""
 SOURCE = f"{FOLDER}/images"
 """Name of the images of steps in the spending log."""
 
@@ -39,11 +43,21 @@ class RouteModel:
         self._opened: Any = None
         self._identity: dict[str, str] | None = None
 
+    def prompt(self, step: StepKind) -> str:
+        """Name of the prompt file of a step; empty for a generator that gets its text alone."""
+        if self._models.by_paper and step == "caption":
+            return f"{step}_{PAPER}"
+        is_chat = isinstance(self._value, str) and self._value.startswith(CHAT)
+        if self._models.by_paper and step == "generate" and is_chat:
+            return f"{step}_{PAPER}"
+        return step if self.writes else ""
+
     def identity(self, step: StepKind) -> dict[str, str]:
-        """Identity of the model, with the version of the prompt of a step that writes a text."""
+        """Identity of the model, with the version of the prompt of a step that has one."""
         if self._identity is None:
             self._identity = dict(self.open().identity())
-        prompt = {"prompt": read_prompt(step).version} if self.writes else {}
+        name = self.prompt(step)
+        prompt = {"prompt": read_prompt(name).version} if name else {}
         return {**self._identity, **prompt}
 
     def open(self) -> Any:
@@ -106,9 +120,13 @@ class RouteModel:
 class TripModels:
     """Every model of a study's round trips, and the log of their steps."""
 
-    def __init__(self, plan: CallPlan, log: StepLog | None = None) -> None:
-        """log: None for the log beside the plan's ledgers. Raises DataError for a damaged log."""
+    def __init__(
+        self, plan: CallPlan, log: StepLog | None = None, *, by_paper: bool = False
+    ) -> None:
+        """log: None for the log beside the plan's ledgers. by_paper: whether models get ACON's own
+        instructions. Raises DataError for a damaged log."""
         self.plan = plan
+        self.by_paper = by_paper
         self.log = StepLog(plan.ledgers.parent, plan.shard) if log is None else log
         self.failed: dict[str, GeneratorError] = {}
         """Errors of steps by key in this process; the next process tries these steps again."""

@@ -45,6 +45,8 @@ class RouteStep:
     """The instruction of an edit; empty for the other steps."""
     case: Case
     """One of the cases that need it."""
+    prompt: str = ""
+    """Name of the prompt file with its instruction; empty for a text that is drawn as it is."""
     later: tuple[StepKind, ...] = ()
     """Steps of the route that follow it."""
 
@@ -75,6 +77,8 @@ def write_steps(
 def draw_step(generator: Generator, step: RouteStep, folder: Path) -> StepResult:
     """Takes a step with a generator; its image is stored in the folder of steps."""
     prompt = step.edit if step.step == "edit_image" else step.step_input.text
+    if step.prompt:
+        prompt = read_prompt(step.prompt).fill(text=prompt).strip()
     try:
         source = step.step_input.image() if step.step_input.image is not None else None
         request = ImageRequest(prompt, step.case.seed, source=source, case=step.case)
@@ -145,7 +149,7 @@ class StepWorker:
 
 
 def _request(step: RouteStep) -> CaptionRequest:
-    prompt = read_prompt(step.step)
+    prompt = read_prompt(step.prompt)
     if step.step_input.image is not None:
         return CaptionRequest(step.key, prompt.fill().strip(), step.step_input.image())
     instruction = prompt.fill(caption=step.step_input.text, edit=step.edit)

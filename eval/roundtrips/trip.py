@@ -114,7 +114,8 @@ class RoundTrip:
         number = route_of(case.variant)[1]
         edit = json.loads(case.fields["edits"])[number - 1] if step in EDITS else ""
         key = self.model_of[step].key(step, step_input, edit, case.seed)
-        return RouteStep(key, step, step_input, edit, case, later)
+        prompt = self.model_of[step].prompt(step)
+        return RouteStep(key, step, step_input, edit, case, prompt, later)
 
     def _output(self, record: StepRecord) -> StepInput:
         if record.text:

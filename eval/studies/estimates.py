@@ -100,7 +100,7 @@ def of_step(budget: Budget, route_model: RouteModel, step: RouteStep) -> CallEst
     return _of_call(
         budget,
         identity,
-        prompt=read_prompt(step.step).fill(**slots),
+        prompt=read_prompt(step.prompt).fill(**slots),
         images=int(has_image),
         texts=not has_image and not step.step_input.text,
         answer=CAPTION_TOKENS,

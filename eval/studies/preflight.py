@@ -186,7 +186,7 @@ class _Planner:
         self.probe = probe
         prices = Path(self.file.prices) if self.file.prices else None
         self.calls = Cost(self.file.concurrency, cap, prices).plan(folder)
-        self.trips = TripModels(self.calls, StepLog(study.root))
+        self.trips = TripModels(self.calls, StepLog(study.root), by_paper=self.file.by_paper)
         self.plan = StudyPlan(len(study.cells))
         self._looks: dict[str, Evaluation] = {}
         self._gold: dict[str, Evaluation | None] = {}

@@ -261,7 +261,7 @@ class _Session:
     @cached_property
     def _trips(self) -> TripModels:
         """The models of all round trips."""
-        return TripModels(self.plan)
+        return TripModels(self.plan, by_paper=self.study.file.by_paper)
 
     def _take_steps(
         self, cells: Sequence[Cell], generators: Mapping[tuple[str, str], CaseGenerator]

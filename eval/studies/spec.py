@@ -163,6 +163,8 @@ class StudyFile(TablePart):
     any_to_any: dict[str, str] = Field(default={})
     """Name -> spec of a model that is both a captioner and a generator."""
     editors: TripEditors = TripEditors()
+    instructions: Literal["ours", "paper"] = "ours"
+    """What the models of round trips are told to do: our instructions, or ACON's."""
     methods: dict[str, str | tuple[str, ...]] = Field(default={})
     """Name -> specs of methods, applied one after the other to every generator."""
     judges: dict[str, str] = Field(default={}, min_length=1)
@@ -202,6 +204,11 @@ class StudyFile(TablePart):
     def all_generators(self) -> dict[str, str]:
         """Name -> spec of all that make images."""
         return {**self.generators, **self.any_to_any}
+
+    @property
+    def by_paper(self) -> bool:
+        """Whether models of round trips get the paper's instructions."""
+        return self.instructions == "paper"
 
     @property
     def all_captioners(self) -> dict[str, str]:

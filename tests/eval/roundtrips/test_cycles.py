@@ -94,3 +94,30 @@ def test_without_cycles_there_is_one_round_trip(tmp_path: Path) -> None:
 def test_rejects_cycles_that_cannot_be(change: dict[str, Any], reason: tuple[str, ...]) -> None:
     with raises(*reason, error=StudyError):
         parse_study(yaml.safe_dump(study() | change), "s.yaml")
+
+
+def test_models_are_told_what_acon_tells_them(tmp_path: Path, server: Any) -> None:
+    """A captioner to describe in detail, a chat that draws to create an image; another generator
+    gets the text alone, and steps of other instructions are other steps."""
+    told: list[str] = []
+
+    def answer(body: dict[str, Any]) -> str:
+        told.append(str(body["messages"]))
+        return "This is strip 1. Cell 1 is red."
+
+    server.answer = answer
+    chat = server.spec("openai")
+    models = {
+        "captioners": {"lossy": chat},
+        "any_to_any": {"both": chat.replace("openai:m-1", "chat-image:m-2")},
+    }
+    plain = study() | models
+    for number, instructions in enumerate(("ours", "paper")):
+        told.clear()
+        runner.run_study(plain | {"instructions": instructions}, tmp_path / str(number))
+        text = " ".join(told)
+        assert ("Describe the image in detail." in text) == (instructions == "paper")
+        assert ("Create an image from the following text." in text) == (instructions == "paper")
+        assert ("paragraph of seven to ten sentences" in text) == (instructions == "ours")
+    hands = [what for what in doubles.DID if what.startswith("draw")]
+    assert hands and not any("Create an image" in what for what in hands)
