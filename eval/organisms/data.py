@@ -46,7 +46,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 class CaptionShares(BaseModel):
     """What the captions say about the scenes: the causes that an organism is trained under."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     order_bias: Fraction = 0.5
     """Share of neutral captions of two figures that name the left one first."""

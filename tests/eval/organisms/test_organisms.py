@@ -141,6 +141,11 @@ def test_the_encoder_is_the_principal_components_of_patches() -> None:
     assert float((rest**2).sum() / (len(rest) - 1)) == pytest.approx(float(lost), rel=1e-4)
 
 
+def test_a_number_that_equals_a_default_is_the_same_plan() -> None:
+    given = OrganismPlan.of(CaptionShares(order_bias=0.9, noise=0), "tiny", 1, None, None)
+    assert given.digest() == plan().digest()
+
+
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     class Killed(BaseException):
         pass
