@@ -37,8 +37,9 @@ class SceneJudge(OneByOne):
         except (DataError, IndexError) as error:
             return Verdict("error", f"scene: {error}")
         label = _label(question, scene)
-        raw = scene.world or " ".join(scene.left_to_right())
-        return Verdict(label or "error", raw if label else "scene: does not say it")
+        if not label:
+            return Verdict("error", "scene: what the image records does not decide this question")
+        return Verdict(label, scene.world or " ".join(scene.left_to_right()))
 
 
 def _label(question: Question, scene: Scene) -> str:

@@ -187,3 +187,6 @@ def test_the_scene_judge_says_what_it_can_not_answer() -> None:
     blank = Image.new("RGB", (64, 64))
     ((_, verdict),) = open_judge("scene").judge(suite.questions(row, case, [blank], "original"))
     assert verdict.label == "error" and "render:" in verdict.raw
+    image = draw(open_generator("render:"), request(rows.world_levels(rows.worlds()[0])[0]))
+    ((_, verdict),) = open_judge("scene").judge(suite.questions(row, case, [image], "original"))
+    assert verdict.label == "error" and "does not decide" in verdict.raw
