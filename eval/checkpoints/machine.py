@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import metadata, util
+from pathlib import Path
+from typing import Any
 
 PACKAGE = "counterprior"
 FOR_DEVELOPERS = frozenset({"all", "dev"})
@@ -51,6 +56,29 @@ def examine_machine(environment: Mapping[str, str] = os.environ) -> Machine:
         devices=_devices() if util.find_spec("torch") else [],
         keys={name: bool(environment.get(name)) for name in KEYS} | {"Hugging Face": _hub_token()},
     )
+
+
+def provenance(files: Mapping[str, Path]) -> dict[str, Any]:
+    """How a result came about: time, command line, versions of the installed libraries, platform,
+    and the digests of the files that it was made of. Imports nothing heavy.
+
+    files: name of an input -> its path.
+    """
+    required = (re.match(r"[\w.-]+", text) for text in metadata.requires(PACKAGE) or [])
+    versions = {name[0]: _version(name[0]) for name in required if name}
+    libraries = {name: version for name, version in versions.items() if version is not None}
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "counterprior": metadata.version(PACKAGE),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": dict(sorted(libraries.items())),
+        "files": {
+            name: {"file": path.name, "sha256": sha256(path.read_bytes()).hexdigest()}
+            for name, path in files.items()
+        },
+    }
 
 
 def _extras(requirements: list[str]) -> dict[str, dict[str, str | None]]:

@@ -26,6 +26,7 @@ from ....images import ImageError, open_image
 from ....parsing import RowError, parse, read_rows, write_rows
 from ....progress import Progress, silent
 from ....storage import RecordLog, read_records, write_json, write_whole
+from ...checkpoints.machine import provenance
 from ...checkpoints.placement import first_line
 from ...detectors import Detection, Detector, DetectorError, Request, open_detector
 from ...detectors.cache import Cached
@@ -303,6 +304,8 @@ def run_check(
 ) -> dict[str, Any]:
     """Writes verdicts and metrics and returns the metrics; nothing is written on an error.
 
+    `STEM.provenance.json` says by which command, versions and files they came about.
+
     detections: JSONL in the format of the published `per_sample.jsonl`. rules: `checker.yaml`;
         None for the published rules. out: where the verdicts go; `STEM.metrics.json` and its
         tables, `STEM.metrics.md`, are written beside it. labels: human labels of some of the
@@ -310,7 +313,8 @@ def run_check(
         for `detect`; `overlays` of them are drawn with their boxes in the folder `STEM.overlays`.
     """
     beside = _beside(out, "metrics")
-    written = {path.resolve() for path in (out, beside, beside.with_suffix(".md"))}
+    about = _beside(out, "provenance")
+    written = {path.resolve() for path in (out, beside, beside.with_suffix(".md"), about)}
     for path in (detections, rules, labels, *manifests):
         if path is not None and path.resolve() in written:
             raise UsageError(
@@ -318,6 +322,9 @@ def run_check(
                 code="would-overwrite",
             )
     settings = CheckerRules.load(rules)
+    named = {"detections": detections, "rules": rules, "labels": labels}
+    inputs = {name: path for name, path in named.items() if path is not None}
+    inputs |= {f"manifest {number}": path for number, path in enumerate(manifests, 1)}
     images = {row.sample_id: Path(row.image) for path in manifests for row in read_manifest(path)}
     checked = check_file(detections, settings, size)
     metrics = summarize(checked) | {
@@ -328,6 +335,7 @@ def run_check(
         metrics["human"] = analyze([item.to_row() for item in checked], read_labels(labels))
     write_rows(out, (item.to_row() for item in checked))
     write_json(beside, metrics)
+    write_json(about, provenance(inputs))
     write_whole(beside.with_suffix(".md"), markdown({detections.stem: metrics}))
     draw_overlays(checked, images, overlays, out.with_name(f"{out.stem}.overlays"), progress)
     return metrics

@@ -333,6 +333,13 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["human"]["confusion"]["counts"][0] == [1, 0, 0]
+    about = json.loads((tmp_path / "verdicts.provenance.json").read_text())
+    options = ("--rules", rules, "--out", out, "--labels", labels, "--json")
+    assert about["command"] == ["counterprior", "check", *map(str, (detections, *options))]
+    assert about["libraries"]["numpy"] and about["counterprior"] and about["platform"]
+    digest = hashlib.sha256(detections.read_bytes()).hexdigest()
+    assert about["files"]["detections"] == {"file": "d.jsonl", "sha256": digest}
+    assert set(about["files"]) == {"detections", "rules", "labels"}
     first = out.read_bytes()
     run_check(detections, rules, out, labels)
     assert out.read_bytes() == first
