@@ -119,7 +119,10 @@ class LoraTrainer:
             return
         denoiser = "unet" if getattr(self._pipeline, "unet", None) is self._model else "transformer"
         layers = {f"{denoiser}_lora_layers": get_peft_model_state_dict(self._model)}
-        metadata = _collate_lora_metadata({denoiser: self._model})
+        metadata = {
+            name: {key: sorted(v) if isinstance(v, set) else v for key, v in settings.items()}
+            for name, settings in _collate_lora_metadata({denoiser: self._model}).items()
+        }  # equal trainings are equal files: a set has another order in each process
         partial = self._out / f"weights{PARTIAL}"
         shutil.rmtree(partial, ignore_errors=True)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -79,9 +80,13 @@ def test_the_loss_falls_and_a_reload_is_the_trained_model(
     assert tuned.identity()["method"].startswith("lora:lora@")
     weak = apply_methods(base, [f"lora:{tmp_path / 'lora'}?scale=0.5"])
     assert weak.generate(asked).tobytes() not in (before, after)  # type: ignore[union-attr]
-    if kind == "sdxl":
-        from safetensors import safe_open
+    from safetensors import safe_open
 
+    with safe_open(tmp_path / "lora" / WEIGHTS, "pt") as file:
+        (adapter,) = [json.loads(text) for text in file.metadata().values() if "{" in text]
+    (modules,) = [value for name, value in adapter.items() if name.endswith("target_modules")]
+    assert modules == sorted(modules) and len(modules) > 3
+    if kind == "sdxl":
         with safe_open(tmp_path / "lora" / WEIGHTS, "pt") as file:
             ranks = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
         conv = [s for n, s in ranks.items() if ".conv1." in n and "lora_A" in n]
