@@ -108,6 +108,13 @@ def test_other_bad_input_is_named() -> None:
         pse_binary([1, 0], "ours")
 
 
+def test_centers_decide_what_hardly_any_pixel_does() -> None:
+    """Table 9 of the PSE paper: a chair whose center is 3 pixels left of a TV's, PSE 0.01."""
+    chair, tv = (block(left, 0, left + 610, 1, (1, 1024)) for left in (203, 206))
+    assert relation_holds([[203, 0, 813, 1]], [[206, 0, 816, 1]], "left_of")
+    assert float(pse(chair, tv, "left_of")) == pytest.approx(0.01, abs=0.001)
+
+
 WEIGHTS = arrays(np.float64, (4, 5), elements=st.floats(0, 3)).filter(lambda mask: mask.sum() > 0.1)
 DIRECTIONS = st.sampled_from([*VECTORS.values(), (2, 1), (-1, 3)])
 
