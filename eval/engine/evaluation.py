@@ -84,6 +84,16 @@ class RunSettings:
     """File of the prompts that a new run has, see `data.read_only`; None for all."""
 
 
+def check_identity(noun: str, identity: Mapping[str, str]) -> None:
+    """Raises UsageError for an identity without a kind, before anything is made or asked."""
+    if not identity.get("kind"):
+        raise UsageError(
+            f"the identity of the {noun} has no `kind`: {dict(identity)}",
+            "let `identity()` return it, such as {'kind': 'mine', 'version': '1'}",
+            code="missing-field",
+        )
+
+
 @dataclass
 class Evaluation:
     """An open run: holds its folder until it is closed."""
@@ -113,6 +123,7 @@ class Evaluation:
         this process makes and judges. Raises RunError for a folder of another run,
         InUseError for one that another process writes.
         """
+        check_identity("generator", generator)
         rows = rows or read_rows(settings.data, settings.suite, settings.revision)
         suite, row_index, cases = _plan(settings, rows)
         header = _header(settings, rows, len(row_index), generator)
@@ -274,6 +285,7 @@ class Evaluation:
         probes = probes_of(controls)
         asking = Asking(root, self.suite.name, persona, probes, frames, together)
         identity = judge.identity()
+        check_identity("judge", identity)
         log = self.run.judge(judging_identity(identity, persona, asking.choice.text))
         cases = self.cases if cases is None else cases
         tally = Tally()

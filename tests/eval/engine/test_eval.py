@@ -19,7 +19,7 @@ from PIL import Image
 from refusals import assert_refused, raises
 
 from counterprior.errors import UsageError
-from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.evaluation import RunSettings, check_identity
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
 from counterprior.release import iter_records, parquet_path
@@ -308,3 +308,23 @@ def test_real_images_of_a_real_model(
     right, wrong = told.count("holds"), told.count("opposite")
     assert scores["accuracy"]["value"] == pytest.approx(100 * right / (right + wrong))
     assert scores["accuracy_unconditional"]["value"] == pytest.approx(100 * right / 400)
+
+
+def test_an_identity_without_a_kind_is_refused_before_the_first_image(
+    cli: ForkingCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nameless.py").write_text(
+        "from counterprior.eval.generators.render import RenderGenerator\n"
+        "class Nameless(RenderGenerator):\n"
+        "    def identity(self): return {'version': '1'}\n"
+        "def open_it(): return Nameless()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    named = ("--suite", "spatial_uc", "--generator", "python:nameless:open_it")
+    refused = cli("generate", *named, "--limit", "2", "--out", tmp_path / "run")
+    assert refused.returncode == 2 and "[missing-field]" in refused.stderr, refused.stderr
+    assert not (tmp_path / "run" / "images.jsonl").exists()
+    with raises("missing-field", "the judge has no `kind`", error=UsageError):
+        check_identity("judge", {"name": "mine"})
+    check_identity("judge", {"kind": "mine"})
