@@ -155,6 +155,7 @@ class SpatialClausesSuite(RelationsSuite[SpatialClauses]):
     """Three or four objects in the sentences of PSE's Table 15."""
 
     name = "spatial_clauses"
+    offline_rows = 24
 
 
 DIRECTIONS = {
