@@ -68,7 +68,7 @@ Scorers = Annotated[
 ]
 Features = Annotated[
     list[str] | None,
-    Model("--features", help="Also FID or KID: inception:FILE, clip:MODEL; repeatable."),
+    Model("--features", help="Also FID, KID, RKE: inception:FILE, clip:, dinov2:; repeatable."),
 ]
 Margins = Annotated[
     list[str] | None,

@@ -133,7 +133,7 @@ def _distances(distances: Sequence[SetDistance]) -> Table:
     for distance in distances:
         table.add_row(
             distance.run,
-            distance.name,
+            distance.name if math.isnan(distance.bandwidth) else f"rke ({distance.bandwidth:g})",
             distance.extractor,
             value_text(distance.value, "1"),
             interval_text(distance.interval, "1"),

@@ -538,7 +538,7 @@ def describe(identity: Mapping[str, str]) -> str:
         head += f" of {describe(inner)}"
     if identity["kind"] == "python" and (version := identity.get("version", "unversioned")):
         head = head if version == "unversioned" else f"{head} {version}"
-    if identity["kind"] in ("render", "faulty"):
+    if identity["kind"] in ("render", "faulty", "spoiled"):
         hidden = {
             "kind",
             "version",

@@ -114,6 +114,7 @@ DETECTORS: Registry[Detector] = Registry(
         "grounded-sam": f"{__name__}.checkpoint_models:GroundedSam",
         "clipseg": f"{__name__}.checkpoint_models:ClipSeg",
         "faster-rcnn": f"{__name__}.faster_rcnn:FasterRcnn",
+        "spoiled": f"{__name__}.spoiled:SpoiledDetector",
     },
     removed={
         "open-images-ssd": f"write python:open_images_ssd:open_ssd?weights=FILE {IN_EXAMPLES}",

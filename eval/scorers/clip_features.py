@@ -19,7 +19,7 @@ class ClipFeatures(ContrastiveScorer):
 
     KIND = "clip"
     MODEL = "openai/clip-vit-large-patch14-336"
-    distances: ClassVar[tuple[str, ...]] = ("fd", "kid", "cmmd")
+    distances: ClassVar[tuple[str, ...]] = ("fd", "kid", "cmmd", "precision", "recall")
 
     def features(self, images: Sequence[Image]) -> Array:
         import torch

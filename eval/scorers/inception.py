@@ -30,7 +30,7 @@ class InceptionFeatures:
 
     argument: ClassVar[str] = "FILE"
     options: ClassVar[type[Options]] = DeviceOptions
-    distances: ClassVar[tuple[str, ...]] = ("fid", "kid")
+    distances: ClassVar[tuple[str, ...]] = ("fid", "kid", "precision", "recall")
     batch = 1
 
     @classmethod

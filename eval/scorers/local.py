@@ -1,4 +1,4 @@
-"""Shared code of local scorers: checkpoint, device and batches."""
+"""Shared code of local models: checkpoint, device and batches of scorers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-class LocalScorerOptions(DeviceOptions):
-    """Options of every local scorer."""
+class LocalModelOptions(DeviceOptions):
+    """Options of every local model."""
 
     revision: str | None = None
     """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
     dtype: Dtype = "float32"
     """Numbers that it computes in; the published scores were computed in float32."""
+
+
+class LocalScorerOptions(LocalModelOptions):
+    """Options of every local scorer."""
+
     batch: Annotated[PositiveInt, Unit("pairs")] = 1
     """Pairs in one forward pass; the last digits of a score depend on it."""
 
 
-class LocalScorer(ABC):
-    """A model of transformers on this machine: ``KIND:FOLDER_OR_REPO?batch=16&device=cuda``.
+class LocalModel:
+    """A model of transformers on this machine: ``KIND:FOLDER_OR_REPO?device=cuda``.
 
     It computes in float32 unless `dtype` says otherwise, as the published scores were computed.
     """
@@ -41,21 +46,12 @@ class LocalScorer(ABC):
     MARKER: ClassVar[str] = "config.json"
     """File at the top of the checkpoint."""
     argument: ClassVar[str] = "[PATH_OR_REPO]"
-    options: ClassVar[type[Options]] = LocalScorerOptions
 
-    def __init__(self, model: str, options: LocalScorerOptions) -> None:
+    def __init__(self, model: str, options: LocalModelOptions) -> None:
         """model: folder or repository; empty for the published one. Raises UsageError for a model
         that isn't there."""
         self.checkpoint = Checkpoint.find(model or self.MODEL, options.revision, self.MARKER)
         self.placement = Placement.find(options.device, options.dtype)
-        self.batch = options.batch
-
-    @classmethod
-    def from_spec(
-        cls, spec: Spec, options: LocalScorerOptions, plan: CallPlan | None = None
-    ) -> Self:
-        """Raises UsageError for a model that isn't there."""
-        return cls(spec.argument, options)
 
     def identity(self) -> dict[str, str]:
         import transformers
@@ -64,25 +60,9 @@ class LocalScorer(ABC):
             "kind": self.KIND,
             "model": self.checkpoint.name,
             "revision": self.checkpoint.version,
-            "batch": str(self.batch),
             "transformers": transformers.__version__,
             **self.placement.identity(),
         }
-
-    def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
-        """Raises LoadError where the model's files can't be loaded."""
-        import torch
-
-        with torch.inference_mode():
-            scores = self._scores(
-                [prompt for prompt, _ in pairs], [image.convert("RGB") for _, image in pairs]
-            )
-        values: list[float] = scores.float().cpu().tolist()
-        return values
-
-    @abstractmethod
-    def _scores(self, prompts: Sequence[str], images: Sequence[Image]) -> torch.Tensor:
-        """Shape (n,)."""
 
     def placed(self, model: Any) -> Any:
         """The model where it computes, in its numbers, for inference."""
@@ -99,3 +79,40 @@ class LocalScorer(ABC):
             raise LoadError(
                 f"{self.checkpoint.name} can't be loaded: {error}", code="load-failed"
             ) from error
+
+
+class LocalScorer(LocalModel, ABC):
+    """A model that scores images, in batches: ``KIND:FOLDER_OR_REPO?batch=16``."""
+
+    options: ClassVar[type[Options]] = LocalScorerOptions
+
+    def __init__(self, model: str, options: LocalScorerOptions) -> None:
+        """model: folder or repository; empty for the published one. Raises UsageError for a model
+        that isn't there."""
+        super().__init__(model, options)
+        self.batch = options.batch
+
+    @classmethod
+    def from_spec(
+        cls, spec: Spec, options: LocalScorerOptions, plan: CallPlan | None = None
+    ) -> Self:
+        """Raises UsageError for a model that isn't there."""
+        return cls(spec.argument, options)
+
+    def identity(self) -> dict[str, str]:
+        return {**super().identity(), "batch": str(self.batch)}
+
+    def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
+        """Raises LoadError where the model's files can't be loaded."""
+        import torch
+
+        with torch.inference_mode():
+            scores = self._scores(
+                [prompt for prompt, _ in pairs], [image.convert("RGB") for _, image in pairs]
+            )
+        values: list[float] = scores.float().cpu().tolist()
+        return values
+
+    @abstractmethod
+    def _scores(self, prompts: Sequence[str], images: Sequence[Image]) -> torch.Tensor:
+        """Shape (n,)."""

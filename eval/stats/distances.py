@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,10 @@ from .intervals import Interval, student_quantile
 CMMD_SIGMA = 10.0
 CMMD_SCALE = 1000.0
 """Bandwidth and factor of CMMD (Jayasumana et al. 2024)."""
+NEIGHBORS = 3
+"""Neighbors that span a manifold of features (Kynkaanniemi et al. 2019)."""
+_ROWS = 1000
+"""Rows of a matrix of distances that are in memory at once."""
 FEW = 20
 """Clusters below which the interval of KID is too narrow."""
 CLOSE = 4
@@ -99,6 +104,61 @@ def cmmd(first: ArrayLike, second: ArrayLike) -> float:
         return float(np.exp((p @ q.T - 1) / CMMD_SIGMA**2).mean())
 
     return CMMD_SCALE * (mean(x, x) + mean(y, y) - 2 * mean(x, y))
+
+
+def precision_and_recall(
+    reference: ArrayLike, features: ArrayLike, k: int = NEIGHBORS
+) -> tuple[float, float]:
+    """Share of features (m, d) in the manifold of a reference (n, d), and the other way round.
+
+    A manifold is the union of balls around its points, each as wide as the distance to the point's
+    k-th nearest neighbor (Kynkaanniemi et al. 2019). Both are NaN where a set has no k neighbors.
+    Raises ValueError for features of different length.
+    """
+    x, y = _features(reference), _features(features)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"features {x.shape} and {y.shape} do not fit")
+    if min(len(x), len(y)) <= k:
+        return math.nan, math.nan
+    return _share_within(y, x, k), _share_within(x, y, k)
+
+
+def _share_within(points: Array, manifold: Array, k: int) -> float:
+    """Share of points in the union of balls around a manifold's points."""
+    radii = np.concatenate(
+        # The nearest point of all is the point itself.
+        [np.partition(rows, k, axis=1)[:, k] for rows in _squared_distances(manifold, manifold)]
+    )
+    # Equal distances may differ in the last digits.
+    inside = [
+        (rows <= radii * (1 + 1e-9)).any(axis=1) for rows in _squared_distances(points, manifold)
+    ]
+    return float(np.concatenate(inside).mean())
+
+
+def _squared_distances(x: Array, y: Array) -> Iterator[Array]:
+    """Yields squared Euclidean distances of x (n, d) to y (m, d), some rows of (n, m) at a time."""
+    y_norms = (y * y).sum(axis=1)
+    for start in range(0, len(x), _ROWS):
+        rows = x[start : start + _ROWS]
+        norms = (rows * rows).sum(axis=1)[:, None] + y_norms
+        squared = norms - 2 * rows @ y.T
+        squared[squared < 1e-12 * norms] = 0.0  # rounding, where two features are one
+        yield squared
+
+
+def renyi_kernel_entropy(features: ArrayLike, bandwidth: float) -> float:
+    """Exponential of the order-2 Renyi entropy of a kernel matrix: a soft number of modes.
+
+    ``n^2 / sum_ij k(x_i, x_j)^2`` with ``k = exp(-|x - y|^2 / (2 bandwidth^2))`` (RKE-MC of Jalali
+    et al. 2023): 1 where all features are alike, at most n. features: shape (n, d); NaN for fewer
+    than two.
+    """
+    x = _features(features)
+    if len(x) < 2:
+        return math.nan
+    total = sum(float(np.exp(-rows / bandwidth**2).sum()) for rows in _squared_distances(x, x))
+    return len(x) ** 2 / total
 
 
 def _features(values: ArrayLike) -> Array:

@@ -96,11 +96,16 @@ def _judges(spec: str, reader: str) -> Iterator[str]:
         return
     depth = ["rule.depth=ground"] if "rule.depth" in adapter else []
     authors = ["rule.convention=authors"]
+    # What spoils the masks of a detector does so with those of its stand-in.
+    spoiler, _, spoiling = (
+        adapter.partition("?") if adapter.startswith("spoiled:") else ("", "", "")
+    )
     conventions = [authors] if "rule.convention=authors" in adapter else [[], authors]
     for convention in conventions:
         for detector in ("pixels", "scene"):
-            options = "&".join([*convention, *depth])
-            yield f"{kind}:{detector}" + (f"?{options}" if options else "")
+            options = "&".join([*filter(None, [spoiling]), *convention, *depth])
+            stand_in = f"spoiled:{detector}" if spoiler else detector
+            yield f"{kind}:{stand_in}" + (f"?{options}" if options else "")
 
 
 def _methods(spec: str, reader: str) -> Iterator[str]:

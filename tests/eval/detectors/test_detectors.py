@@ -697,7 +697,7 @@ def test_stability_is_measured_on_unchanged_boxes() -> None:
 
 def test_every_kind_is_tried() -> None:
     others = {"pixels", "scene", "recorded", "faster-rcnn"}
-    others.add("grounded-sam")
+    others |= {"grounded-sam", "spoiled"}
     tried = {*KINDS, *others} - {"owlv2"}
     assert set(DETECTORS) == tried
     for kind in DETECTORS:

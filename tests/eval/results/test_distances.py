@@ -1,7 +1,8 @@
-"""FID, KID and CMMD between two runs: features recorded once, names that say what was measured."""
+"""Distances between two runs: features recorded once, names that say what was measured."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import warnings
@@ -13,13 +14,15 @@ import pytest
 from PIL import Image
 from refusals import raises
 from scored import cases, image_run
+from typer.testing import CliRunner
 
+from counterprior.cli.main import app
 from counterprior.errors import UsageError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.engine.features import image_features
 from counterprior.eval.results.distances import set_distances
 from counterprior.eval.scorers.features import EXTRACTORS
-from counterprior.eval.stats.distances import frechet_distance
+from counterprior.eval.stats.distances import frechet_distance, renyi_kernel_entropy
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 ASKED = cases(12)
@@ -77,18 +80,69 @@ def test_distances_are_named_by_what_was_measured(
     assert [(one.name, one.extractor) for one in found] == [
         ("fid", "inception:inception-2015-12-05.pt"),
         ("kid", "inception:inception-2015-12-05.pt"),
+        ("precision", "inception:inception-2015-12-05.pt"),
+        ("recall", "inception:inception-2015-12-05.pt"),
         ("fd", "clip:checkpoint-clip"),
         ("kid", "clip:checkpoint-clip"),
         ("cmmd", "clip:checkpoint-clip"),
+        ("precision", "clip:checkpoint-clip"),
+        ("recall", "clip:checkpoint-clip"),
     ]
     assert {one.n for one in found} == {11} and found[0].dimensions == 6
     one, two = (image_features(run, EXTRACTORS.open(specs[0])) for run in runs)
     expected = frechet_distance([one[case] for case in two], list(two.values()))
     assert found[0].value == pytest.approx(expected) and not found[0].warning
     assert np.isnan(found[0].interval.low) and found[1].interval.low < found[1].value
-    assert "compare it only with distances of as many" in found[2].warning
+    assert "compare it only with distances of as many" in found[4].warning
     with raises("too-few-items", "two runs", error=UsageError):
         set_distances(runs[:1], specs)
+
+
+def test_dinov2_has_its_class_token_and_counts_modes_of_each_run(
+    runs: list[Path], checkpoint: Callable[[str], Path]
+) -> None:
+    folder = checkpoint("dinov2")
+    command = ["quality", *map(str, runs), "--json", "--features"]
+    # In this process, which has imported torch.
+    done = CliRunner().invoke(app, [*command, f"dinov2:{folder}?device=cpu&bandwidth=2"])
+    assert done.exit_code == 0, done.stderr
+    listed = json.loads(done.stdout)["distances"]
+    assert [(d["run"], d["name"], d["n"]) for d in listed] == [
+        *(("two", name, 11) for name in ("fd", "kid", "precision", "recall")),
+        ("one", "rke", 12),
+        ("two", "rke", 11),
+    ]
+    assert {d["bandwidth"] for d in listed[-2:]} == {2.0} and listed[0]["bandwidth"] is None
+    extractor = EXTRACTORS.open(f"dinov2:{folder}?device=cpu")
+    one = image_features(runs[0], extractor)  # the bandwidth changes no recorded feature
+    assert len([*(runs[0] / "features").iterdir()]) == 1
+    assert listed[4]["value"] == pytest.approx(renyi_kernel_entropy([*one.values()], 2))
+    expected = _class_token(folder, runs[0] / "images" / f"{ASKED[0].id}.png")
+    assert one[ASKED[0].id] == pytest.approx(expected, abs=1e-5)
+
+
+def _class_token(folder: Path, image: Path) -> np.ndarray:
+    from transformers import AutoImageProcessor, Dinov2Model
+
+    pixels = AutoImageProcessor.from_pretrained(folder)(Image.open(image), return_tensors="pt")
+    states = Dinov2Model.from_pretrained(folder).eval()(**pixels).last_hidden_state
+    token: np.ndarray = states[0, 0].detach().numpy()
+    return token
+
+
+def test_sets_of_few_images_have_no_value_instead_of_zero(
+    tmp_path: Path, network: Path, cli: Cli
+) -> None:
+    few = [image_run(tmp_path / n, ASKED[:3], {c.id: 9 for c in ASKED[:3]}) for n in ("a", "b")]
+    found = set_distances(few, [f"inception:{network}?device=cpu"])
+    by_name = {distance.name: distance for distance in found}
+    for name in ("precision", "recall"):
+        assert np.isnan(by_name[name].value) and by_name[name].to_json()["value"] is None
+        assert "more than 3 images" in by_name[name].warning
+    done = cli("quality", *few, "--features", f"inception:{network}?device=cpu")
+    assert re.search(r"recall +. inception:\S+ +. undefined", done.stdout), done.stdout
+    wrong = cli("quality", *few, "--features", "dinov2:nowhere/at-all?bandwidth=0")
+    assert wrong.returncode == 2 and "bandwidth" in wrong.stderr
 
 
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> None:

@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from counterprior.eval.stats.distances import cmmd, frechet_distance, kernel_distance
+from counterprior.eval.stats import distances
+from counterprior.eval.stats.distances import (
+    cmmd,
+    frechet_distance,
+    kernel_distance,
+    precision_and_recall,
+    renyi_kernel_entropy,
+)
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 8)), RNG.normal(0.4, 1.3, size=(60, 8))
@@ -94,3 +101,54 @@ def test_distances_do_not_depend_on_order_and_rotation(seed: int, n: int, d: int
     for distance in (frechet_distance, cmmd, lambda p, q: kernel_distance(p, q, range(n)).value):
         assert distance(x[moved] @ turn, y @ turn) == pytest.approx(distance(x, y), abs=1e-6)
     assert frechet_distance(x, y) >= 0
+
+
+def test_precision_and_recall_equal_the_balls_by_brute_force(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(distances, "_ROWS", 7)  # several blocks of a matrix
+    x, y = X[:40, :3], Y[:30, :3]
+
+    def share(points: np.ndarray, manifold: np.ndarray) -> float:
+        radii = [sorted(np.linalg.norm(p - q) for q in manifold)[3] for p in manifold]
+        balls = list(zip(manifold, radii, strict=True))
+        return float(np.mean([any(np.linalg.norm(p - q) <= r for q, r in balls) for p in points]))
+
+    assert precision_and_recall(x, y) == pytest.approx((share(y, x), share(x, y)))
+    assert precision_and_recall(y, x) == precision_and_recall(x, y)[::-1]
+
+
+def test_precision_and_recall_separate_fidelity_from_diversity() -> None:
+    rng = np.random.default_rng(2)
+    modes = 100 * np.eye(4)[np.arange(400) % 4]
+    reference, alike = (modes + rng.normal(size=(400, 4)) for _ in range(2))
+    collapsed = alike[::4]  # one of the four modes
+    strayed = np.concatenate([alike, alike + 1000])  # half of it nowhere near
+    assert precision_and_recall(reference, reference) == (1, 1)
+    assert precision_and_recall(reference, reference[::-1].copy()) == (1, 1)
+    assert min(precision_and_recall(reference, alike)) > 0.85
+    precision, recall = precision_and_recall(reference, collapsed)
+    assert precision > 0.85 and recall == pytest.approx(0.25, abs=0.04)
+    precision, recall = precision_and_recall(reference, strayed)
+    assert precision == pytest.approx(0.5, abs=0.06) and recall > 0.85
+    assert precision_and_recall(reference, reference + 1000) == (0, 0)
+    assert np.isnan(precision_and_recall(reference[:3], reference)).all()  # undefined, not 0
+    with pytest.raises(ValueError, match="do not fit"):
+        precision_and_recall(reference, reference[:, :2])
+
+
+@pytest.mark.parametrize("modes", [1, 3, 8])
+def test_renyi_kernel_entropy_counts_modes(modes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distances, "_ROWS", 7)
+    far = 100 * np.eye(8)[np.arange(24 * modes) % modes]
+    assert renyi_kernel_entropy(far, 1) == pytest.approx(modes, rel=1e-9)
+    # A rare mode counts for less: 1 / sum of squared shares.
+    uneven = 100 * np.eye(2)[[0] * 9 + [1]]
+    assert renyi_kernel_entropy(uneven, 1) == pytest.approx(1 / (0.9**2 + 0.1**2))
+    assert np.isnan(renyi_kernel_entropy(far[:1], 1))
+
+
+def test_renyi_kernel_entropy_is_the_double_sum_of_the_paper() -> None:
+    kernel = [[np.exp(-((a - b) ** 2).sum() / (2 * 3**2)) for a in X] for b in X]
+    expected = np.exp(-np.log(np.square(np.array(kernel) / len(X)).sum()))
+    assert renyi_kernel_entropy(X, 3) == pytest.approx(expected, rel=1e-12)

@@ -383,6 +383,11 @@ def test_printed_values_are_those_of_the_papers() -> None:
     note = find_layout("pse-8").notes[0]
     for values in pse["table8_quality"]["rows"].values():
         assert ", ".join(f"{value:g}" for value in values) in note
+    spoiled = pse["table10_corruption"]
+    assert [value for (value,) in shown("pse-10").values()] == [
+        spoiled["baseline"],
+        *spoiled["raw_row"],
+    ]
     assert shown("pse-11") == rows(pse["table11_detectors"]["rows"])
     for name, (first, second) in {
         "pse-16": (pse["table16_scaling"]["pse"], pse["table16_scaling"]["center_acc"]),
