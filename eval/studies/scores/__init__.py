@@ -40,7 +40,7 @@ KINDS = {
     "people": ScoreKind(people.find, people.NAMES, pools=True, lacking="no labels of people"),
     "gate": ScoreKind(gate.find, gate.NAMES, pools=True, lacking="no label `accept` of people"),
     "switched": ScoreKind(switched.find, switched.NAMES, needs="base", lacking="no biased case"),
-    "boxes": ScoreKind(boxes.find, boxes.NAMES, lacking="the judge lists no boxes"),
+    "boxes": ScoreKind(boxes.find, boxes.NAMES, lacking="no boxes, or no prompt with two"),
     "checker": ScoreKind(checker.find, checker.NAMES, lacking="the judge is no checker"),
     "forward": ScoreKind(
         forward.find, forward.NAMES, "rivals", forward.reads, lacking="no such pair of models"

@@ -383,6 +383,9 @@ def test_printed_values_are_those_of_the_papers() -> None:
     note = find_layout("pse-8").notes[0]
     for values in pse["table8_quality"]["rows"].values():
         assert ", ".join(f"{value:g}" for value in values) in note
+    notes = " ".join(find_layout("pse-18").notes)
+    for line, values in pse["table18_box_variance"]["rows"].items():
+        assert f"{line[:3]}{', '.join(f'{value:g}' for value in values)}" in notes
     spoiled = pse["table10_corruption"]
     assert [value for (value,) in shown("pse-10").values()] == [
         spoiled["baseline"],

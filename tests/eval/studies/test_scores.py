@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import variance
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 from refusals import raises
+from scored import cases, image_run
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Case, Outcome, Score, Verdict
@@ -204,6 +209,45 @@ def test_things_that_are_found_count_by_order_of_mention() -> None:
     assert found["first"].n == 4 and found["first"].excluded == {"error": 1}
     bare = cell(VISOR, [outcome("r0", "order", Verdict("holds", "yes"))])
     assert find_score("boxes:first", "all", ScoreInputs([bare])) is None
+
+
+def test_variances_of_boxes_are_the_planted_ones(tmp_path: Path) -> None:
+    rng, pairs = np.random.default_rng(4), cases(6)
+    many = [replace(case, seed=seed) for case in pairs for seed in range(8)]
+    # Centers and sizes of both things, as shares of the image: (cases, center or size, x and y).
+    first = 0.5 + rng.normal(size=(48, 2, 2)) * [[0.02], [0.05]]
+    second = 0.5 + rng.normal(size=(48, 2, 2)) * [[0.1], [0.01]]
+
+    def box(thing: Any) -> list[float]:
+        (x, y), (width, height) = thing * (128, 64)
+        return [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+
+    run = image_run(tmp_path / "run", many, {case.id: 9 for case in many})
+    for case in many:  # an image that is wider than high
+        Image.new("RGB", (128, 64)).save(run / "images" / case.file)
+    (question,) = open_suite(VISOR).worths
+    outcomes = [
+        Outcome(case, {(question, "original"): by_boxes("holds", 1, box(a), box(b))})
+        for case, a, b in zip(many, first, second, strict=True)
+    ]
+    of_boxes = cell(VISOR, outcomes, folder=str(run))
+    for thing, places in (("first", first), ("second", second)):
+        for number, quantity in enumerate(("center", "size")):
+            by_prompt = places[:, number].reshape(6, 8, 2)
+            expected = [sum(variance([*map(float, row)]) for row in rows.T) for rows in by_prompt]
+            found = score(f"boxes:{quantity}:{thing}", of_boxes)
+            assert found.value == pytest.approx(np.mean(expected), rel=1e-9), (quantity, thing)
+            assert (found.n, found.unit) == (6, "1") and not found.excluded
+    spread = score("boxes:center:second", of_boxes).value
+    assert spread == pytest.approx(2 * 0.1**2, rel=0.3)
+    # A prompt that has one box and an image that can't be read has no variance.
+    outcomes[1] = replace(outcomes[1], verdicts={(question, "original"): Verdict("invalid")})
+    (run / "images" / many[0].file).write_bytes(b"no image")
+    few = score("boxes:size:first", cell(VISOR, [*outcomes[:3], *outcomes[8:]], folder=str(run)))
+    assert few.n == 5 and few.excluded == {"fewer than 2 boxes": 1}
+    alone = ScoreInputs([cell(VISOR, outcomes[::8], folder=str(run))])
+    assert find_score("boxes:center:first", "all", alone) is None
+    assert "boxes:center:first" in name_problem("boxes:centre:first")
 
 
 def test_thresholds_and_overlapping_boxes_meet_people() -> None:
