@@ -15,7 +15,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 if TYPE_CHECKING:
     import datasets
@@ -774,6 +781,16 @@ class OwnPrompt(Row):
     """How many of the relations, the last ones, follow from the others."""
     prompt: str
     """The text to draw."""
+    difficulty: str = ""
+    """Level that the prompt's benchmark reports separately: `easy`, `medium` or `hard` of HRS."""
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves out an empty difficulty: digests of rows without it stay what they were."""
+        fields: dict[str, Any] = serialize(self)
+        if not fields.get("difficulty"):
+            fields.pop("difficulty", None)
+        return fields
 
 
 class CaptionOrder(Row):

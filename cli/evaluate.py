@@ -12,6 +12,7 @@ from typer import Argument
 from ..errors import UsageError
 from .console import print_note
 from .options import (
+    BenchmarkName,
     CallOptions,
     Endpoint,
     GeneratorSpec,
@@ -28,6 +29,7 @@ from .options import (
     ScaleOptions,
     ScoreOptions,
     SiteOptions,
+    SomeJudges,
     SomeLabels,
     SuiteName,
 )
@@ -140,12 +142,12 @@ def _print_scores(runs: Sequence[Path], settings: ScoreSettings, groups: bool, j
 
 def evaluate(
     generator: GeneratorSpec,
-    judges: Judges,
     out: RunFolder,
     rows: RowOptions,
     questions: QuestionOptions,
     calls: CallOptions,
     workers: ScaleOptions,
+    judges: SomeJudges = None,
     suite: Annotated[str, Input(help="Config, e.g. t2i_homogenization.")] = "",
     prompts: Annotated[
         Path | None,
@@ -157,6 +159,7 @@ def evaluate(
         bool,
         Input("--implied", help="With --prompts: also count relations that follow from others."),
     ] = False,
+    benchmark: BenchmarkName = "",
     method: Methods = None,
     gold: Annotated[
         Path | None,
@@ -177,7 +180,8 @@ def evaluate(
     from ..eval.methods import apply_methods
     from ..eval.studies.judge_check import FOLDER, CheckFirst
 
-    suite, rows = _suite_and_rows(suite, rows, prompts, implied)
+    suite, rows = _suite_and_rows(suite, rows, prompts, implied, benchmark)
+    judges = judges or _own_rule(benchmark)
     maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, out=out, **asdict(rows))
     settings, scale = questions.settings(rows.revision), workers.scale()
@@ -210,7 +214,7 @@ def _score_unless_shard(out: Path, shard: str, json: bool) -> None:
 
 
 def _suite_and_rows(
-    suite: str, rows: RowOptions, prompts: Path | None, implied: bool
+    suite: str, rows: RowOptions, prompts: Path | None, implied: bool, benchmark: str
 ) -> tuple[str, RowOptions]:
     """Returns the suite and rows of a config, or of the user's own prompts. Raises UsageError
     unless exactly one of the two is named."""
@@ -219,12 +223,29 @@ def _suite_and_rows(
             "nothing to generate", "pass either --suite or --prompts", code="missing-option"
         )
     if prompts is None:
+        if benchmark:
+            raise UsageError(
+                f"--benchmark {benchmark} needs the file of its prompts",
+                "pass it with --prompts",
+                code="missing-option",
+            )
         return suite, rows
     from ..eval.suites.relations import own_prompts
 
-    suite, data, note = own_prompts(prompts, implied)
+    suite, data, note = own_prompts(prompts, implied, benchmark)
     print_note(note)
     return suite, replace(rows, data=data)
+
+
+def _own_rule(benchmark: str) -> list[str]:
+    """The judge by a benchmark's own rule. Raises UsageError if no benchmark is named, or it has
+    none."""
+    from ..eval.questions.benchmark_files import BENCHMARKS
+
+    rule = BENCHMARKS[benchmark].judge if benchmark else ""
+    if not rule:
+        raise UsageError("no judge is named", "pass --judge SPEC", code="missing-option")
+    return [rule]
 
 
 def report(

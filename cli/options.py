@@ -49,6 +49,17 @@ Methods = Annotated[
 Judges = Annotated[
     list[str], Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable.")
 ]
+SomeJudges = Annotated[
+    list[str] | None,
+    Model("--judge", help="Spec: pixels, human:FILE, openai:MODEL, ...; repeatable."),
+]
+BenchmarkName = Annotated[
+    str,
+    Input(
+        "--benchmark",
+        help="With --prompts: whose list it is: compbench, geneval, hrs, visor, whatsup.",
+    ),
+]
 Probes = Annotated[str, Model(help="Controls for the judge, separated by commas: mirror,swap.")]
 Persona = Annotated[str, Model(help="How judges are asked: standard, strict, or as in the paper.")]
 Frames = Annotated[

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +26,11 @@ from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
 from ..questions.asking import AMONG, AXES, PROMPTS, Stated, StatedAxis, ask_stated
+from ..questions.benchmark_files import BENCHMARKS, BenchmarkPrompt
 from ..questions.truth import scene_label
 from .base import Headline, Item, Items, Measure, Suite
 from .scoring import in_groups, mean_number, mean_score
-from .spatial import HOLDS, MEANINGS, UNCONDITIONAL
+from .spatial import HOLDS, MEANINGS, UNCONDITIONAL, SpatialVISORSuite
 from .worths import Worth
 
 MOST = 30
@@ -88,9 +90,13 @@ class RelationsSuite(Suite[M]):
 
     def cases(self, row: M, seeds: int) -> Iterator[Case]:
         clusters = ("/".join(sorted(set(row.objects))),)
-        groups = {"objects": str(len(row.objects))}
+        groups = self.groups(row)
         weights = dict.fromkeys(NAMES[: len(row.relations)], 1.0)
         yield from self.seeded(row, seeds, {"plain": row.prompt}, clusters, groups, weights)
+
+    def groups(self, row: M) -> dict[str, str]:
+        """Groups of which scores are reported, by kind."""
+        return {"objects": str(len(row.objects))}
 
     def questions(self, row: M, case: Case, images: Sequence[Image], probe: str) -> list[Question]:
         things = tuple(row.objects)
@@ -175,10 +181,16 @@ class OwnPromptsSuite(RelationsSuite[OwnPrompt]):
     `FILE[?implied=yes][&read=rules]`: a text file with a prompt a line, or `relations.jsonl` of
     `author relations`. implied: relations that follow from the stated ones (what is left of
     something is left of whatever that is left of) count too. read: `model`, its reading where it
-    gave one (the default), or `rules`.
+    gave one (the default), or `rules`. `FILE?benchmark=hrs`: a benchmark's list in its authors'
+    format.
     """
 
     name = "own_prompts"
+    prompts = (*RelationsSuite.prompts, PROMPTS["distance"])
+
+    def groups(self, row: OwnPrompt) -> dict[str, str]:
+        by_objects = super().groups(row)
+        return {**by_objects, "difficulty": row.difficulty} if row.difficulty else by_objects
 
     @classmethod
     def read_file(cls, text: str) -> list[OwnPrompt] | None:
@@ -195,6 +207,8 @@ class PromptFile:
     """Whether relations that follow from the stated ones count too."""
     read: str = "model"
     """Reading that counts: `model` or `rules`."""
+    benchmark: str = ""
+    """Benchmark whose list it is, a key of `BENCHMARKS`; empty for the user's own prompts."""
 
     @classmethod
     def parse(cls, text: str) -> PromptFile | None:
@@ -206,36 +220,59 @@ class PromptFile:
         if not Path(head).is_file():
             return None
         options = Spec.parse(f"prompts:?{query}").options if mark else {}
-        choices = {"implied": ("no", "yes"), "read": ("model", "rules")}
+        choices = {
+            "implied": ("no", "yes"),
+            "read": ("model", "rules"),
+            "benchmark": tuple(BENCHMARKS),
+        }
         for name, value in options.items():
             if value not in choices.get(name, ()):
                 usage = " or ".join(f"{n}={'|'.join(v)}" for n, v in choices.items())
                 raise UsageError(
                     f"{text}: no option {name}={value}: write {usage}", code="unknown-option"
                 )
-        return cls(Path(head), options.get("implied") == "yes", options.get("read", "model"))
+        return cls(
+            Path(head),
+            options.get("implied") == "yes",
+            options.get("read", "model"),
+            options.get("benchmark", ""),
+        )
 
     def __str__(self) -> str:
-        options = {"implied": "yes"} if self.implied else {}
+        options = {"benchmark": self.benchmark} if self.benchmark else {}
+        if self.implied:
+            options["implied"] = "yes"
         if self.read != "model":
             options["read"] = self.read
         query = "&".join(f"{name}={value}" for name, value in options.items())
         return f"{self.path}?{query}" if query else str(self.path)
 
     def rows(self) -> list[OwnPrompt]:
-        """The prompts that state a relation. Raises DataError for a file without any."""
-        rows = [row for text, stated in self._prompts() if (row := self._row(text, stated))]
+        """The prompts that state a relation, each text once. Raises DataError for a file without
+        any."""
+        rows = [row for prompt in self._prompts() if (row := self._row(prompt))]
         if not rows:
             raise DataError(
                 f"{self.path}: no prompt states a spatial relation", code="nothing-to-do"
             )
-        return rows
+        return list({row.id: row for row in reversed(rows)}.values())[::-1]
 
     def silent(self) -> list[str]:
         """The prompts that state no relation: they can't be judged, and are not drawn."""
-        return [text for text, stated in self._prompts() if not self._row(text, stated)]
+        return [prompt.text for prompt in self._prompts() if not self._row(prompt)]
 
-    def _prompts(self) -> Iterator[tuple[str, list[StatedRelation]]]:
+    def _prompts(self) -> Iterator[BenchmarkPrompt]:
+        if self.benchmark:
+            yield from BENCHMARKS[self.benchmark].read(self.path)
+            return
+        for text, stated in self._own_prompts():
+            claims = (
+                Stated(relation.first, DIRECTIONS[relation.relation], relation.second)
+                for relation in stated
+            )
+            yield BenchmarkPrompt("", text, tuple(claims))
+
+    def _own_prompts(self) -> Iterator[tuple[str, list[StatedRelation]]]:
         if self.path.suffix != ".jsonl":
             for _, text in read_prompts(self.path):
                 yield text, extract_by_rules(text)
@@ -252,17 +289,13 @@ class PromptFile:
                 reason = " ".join(str(error).split())
                 raise DataError(
                     f"{self.path}:{number}: not in the format of `author relations` ({reason})",
+                    "or name the benchmark whose list it is with --benchmark",
                     code="bad-format",
                 ) from None
 
-    def _row(self, text: str, stated: Sequence[StatedRelation]) -> OwnPrompt | None:
-        claims = list(
-            dict.fromkeys(
-                Stated(relation.first, DIRECTIONS[relation.relation], relation.second)
-                for relation in stated
-                if relation.first.lower() != relation.second.lower()
-            )
-        )
+    def _row(self, prompt: BenchmarkPrompt) -> OwnPrompt | None:
+        differing = (c for c in prompt.claims if c.a.lower() != c.b.lower())
+        claims = list(dict.fromkeys(differing))
         implied = implied_relations(claims) if self.implied else []
         claims = [*claims, *implied][:MOST]
         if not claims:
@@ -274,9 +307,15 @@ class PromptFile:
             relations=[claim.relation for claim in claims],
             references=[claim.b for claim in claims],
             implied=len(implied),
-            prompt=text,
+            prompt=prompt.text,
+            difficulty=prompt.difficulty,
             review=[],
-            provenance=Provenance(bank=self.path.name, entry="", author="user", calls=[]),
+            provenance=Provenance(
+                bank=self.path.name,
+                entry=prompt.entry,
+                author=BENCHMARKS[self.benchmark].title if self.benchmark else "user",
+                calls=[],
+            ),
         )
 
 
@@ -299,18 +338,32 @@ def implied_relations(stated: Sequence[Stated]) -> list[Stated]:
     return implied
 
 
-def own_prompts(path: Path, implied: bool) -> tuple[str, str, str]:
+def own_prompts(path: Path, implied: bool, benchmark: str = "") -> tuple[str, str, str]:
     """Suite and data of a file of prompts, and a summary in one line.
 
-    Raises DataError for a file of which no prompt states a relation.
+    benchmark: a key of `BENCHMARKS`, if the file is its list. Raises DataError for a file of which
+    no prompt states a relation, UsageError for an unknown benchmark.
     """
-    source = PromptFile(path, implied)
+    if benchmark and benchmark not in BENCHMARKS:
+        raise UsageError(
+            f"no benchmark {benchmark!r}",
+            f"choose from {', '.join(BENCHMARKS)}",
+            code="unknown-name",
+        )
+    source = PromptFile(path, implied, benchmark=benchmark)
     rows, silent = source.rows(), source.silent()
     relations = sum(len(row.relations) for row in rows)
     note = f"{len(rows):,} prompts with {relations:,} relations"
     if following := sum(row.implied for row in rows):
         note += f", {following:,} of them implied"
+    if levels := Counter(row.difficulty for row in rows if row.difficulty):
+        note += f" ({', '.join(f'{n:,} {level}' for level, n in levels.items())})"
     if silent:
         example = json.dumps(silent[0], ensure_ascii=False)
         note += f"; {len(silent):,} state none and are not drawn, e.g. {example}"
-    return OwnPromptsSuite.name, str(source), note
+    if not benchmark:
+        return OwnPromptsSuite.name, str(source), note
+    title, rule = BENCHMARKS[benchmark].title, BENCHMARKS[benchmark].judge
+    note = f"{title}: {note}; " + (f"its own rule is {rule}" if rule else "it has no rule")
+    suite = OwnPromptsSuite if benchmark != "visor" else SpatialVISORSuite
+    return suite.name, str(source), note

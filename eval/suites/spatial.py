@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from PIL.Image import Image
 
+from ...errors import DataError
 from ...scenes.scene import Scene
-from ...schema import Spatial3D, SpatialDistance, SpatialUC, SpatialVISOR
+from ...schema import Provenance, Spatial3D, SpatialDistance, SpatialUC, SpatialVISOR
 from ..core import INVALID, Case, Outcome, Question, Score
 from ..geometry.checker.decide import CheckVerdict
 from ..geometry.checker.summary import PAIRS, all_of, best_of, pair_verdict
 from ..questions.asking import Stated, ask_stated
+from ..questions.benchmark_files import visor
 from ..questions.truth import scene_label
 from .base import Headline, Measure, Suite, case_items
 from .scoring import (
@@ -173,6 +176,30 @@ def _prompt(outcome: Outcome) -> str:
     return f"{outcome.case.row}/{outcome.case.variant}"
 
 
+def visor_rows(path: Path) -> list[SpatialVISOR]:
+    """Rows of `spatial_visor` for the prompts of VISOR's JSON that state a relation.
+
+    Raises DataError for a file without any.
+    """
+    rows = [
+        SpatialVISOR(
+            visor_id=int(prompt.entry),
+            relation=claim.relation,  # type: ignore[arg-type]
+            object_a=claim.a,
+            object_b=claim.b,
+            prompt=prompt.text,
+            review=[],
+            provenance=Provenance(bank=path.name, entry=prompt.entry, author="VISOR", calls=[]),
+            license="MIT",
+        )
+        for prompt in visor(path)
+        for claim in prompt.claims
+    ]
+    if not rows:
+        raise DataError(f"{path}: no prompt states a spatial relation", code="nothing-to-do")
+    return rows
+
+
 class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
     """VISOR's two-object prompts."""
 
@@ -185,6 +212,12 @@ class SpatialVISORSuite(SpatialSuite[SpatialVISOR]):
             for n in range(1, 5)
         },
     }
+
+    @classmethod
+    def read_file(cls, text: str) -> list[SpatialVISOR] | None:
+        """The rows of VISOR's own JSON, `FILE` or `FILE?benchmark=visor`."""
+        path = Path(text.removesuffix("?benchmark=visor"))
+        return visor_rows(path) if path.is_file() else None
 
     def cases(self, row: SpatialVISOR, seeds: int) -> Iterator[Case]:
         return self.spatial_cases(row, seeds, str(row.visor_id))

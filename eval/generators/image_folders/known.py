@@ -12,6 +12,7 @@ from typing import Any
 
 from ....errors import DataError, UsageError
 from ....parsing import read_json, read_rows
+from ...questions.benchmark_files import whatsup_captions
 from .listing import ENDINGS, FoundImage, LayoutSource, Listed
 
 PROMPTS = ("prompt", "Prompt", "text", "caption", "prompt_en", "prompt_cn")
@@ -145,6 +146,16 @@ def imagedataset(source: LayoutSource) -> Listed:
             yield _text(row, path, number, PROMPTS), FoundImage(file, seed=_seed(row))
 
 
+def whatsup(source: LayoutSource) -> Listed:
+    """What'sUp: photos, and a JSON of their names and captions, of which the first is right.
+
+    Where the folder has no such path as the list says, the photo's name alone is looked for.
+    """
+    for image, caption in whatsup_captions(source.listed("What'sUp's JSON of captions", "*.json")):
+        there = (source.root / image).is_file()
+        yield caption, FoundImage(image if there else Path(image).name)
+
+
 LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
     "dpg-grid": dpg_grid,
     "evalscope": evalscope,
@@ -154,6 +165,7 @@ LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
     "oneig": oneig,
     "t2icompbench": t2icompbench,
     "tiif": tiif,
+    "whatsup": whatsup,
     "wise": wise,
 }
 """Name -> what lists a folder's prompts and images."""

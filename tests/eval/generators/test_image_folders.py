@@ -158,6 +158,17 @@ def parquet(folder: Path) -> str:
     return ""
 
 
+def whatsup(folder: Path) -> str:
+    for i in range(len(PROMPTS)):
+        save(image(i, 0), folder / f"photo_{i}.png")
+    entries = [
+        {"image_path": f"data/photo_{i}.png", "caption_options": [prompt, "another"]}
+        for i, prompt in enumerate(PROMPTS)
+    ]
+    (folder / "controlled.json").write_text(json.dumps(entries))
+    return ""
+
+
 WAYS: dict[str, tuple[str, Write, int]] = {
     "geneval": ("geneval", geneval, 4),
     "geneval2": ("geneval2", geneval2, 1),
@@ -168,6 +179,7 @@ WAYS: dict[str, tuple[str, Write, int]] = {
     "dpg-grid": ("dpg-grid", dpg_grid, 4),
     "evalscope": ("evalscope", evalscope, 4),
     "imagefolder": ("imagedataset", imagefolder, 4),
+    "whatsup": ("whatsup", whatsup, 1),
     "parquet": ("imagedataset", parquet, 4),
 }
 """A true layout each -> its name, how it is written, and images of a prompt."""
