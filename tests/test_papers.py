@@ -24,7 +24,11 @@ RECIPE = re.compile(r"counterprior study recipes (\S+)")
 OFFLINE = [
     command
     for command in dict.fromkeys(row["command"] for row in ROWS)
-    if re.search(r" --offline | eval --suite .* render:| prompts --suite | race --suite ", command)
+    if re.search(
+        r" --offline | (eval|generate) --(suite|prompts) .* \"?render:| prompts --suite "
+        r"| race --suite | judge-check .* \S+:pixels | --replay ",
+        command,
+    )
 ]
 """Commands that run without models, keys or labels, each once."""
 
@@ -46,12 +50,13 @@ def test_every_thing_in_the_papers_has_a_row() -> None:
 def test_commands_of_the_table_exist() -> None:
     group = get_command(app)
     for row in ROWS:
-        words = words_of(row["command"])
-        if words is not None:
-            assert not fault(words, group), row
+        for command in filter(None, row["command"].split(" && ")):
+            words = words_of(command)
+            assert words is not None and not fault(words, group), row
+            assert "--help" not in words, row
         if named := RECIPE.match(row["command"]):
             assert named[1] in recipe_names(), row
-    assert len(OFFLINE) > 40
+    assert len(OFFLINE) > 60
     shown = {named[1] for row in ROWS if (named := RECIPE.match(row["command"]))}
     beyond = {"acon-fig-5"}  # as its twin
     assert set(recipe_names()) - shown <= beyond, "recipes that no row shows"
@@ -62,16 +67,46 @@ def test_commands_of_the_table_exist() -> None:
 def test_commands_of_the_table_run(command: str, full_release: Path, tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "counterprior").symlink_to(full_release)
+    (tmp_path / "agents").symlink_to(ROOT / "agents")
+    (tmp_path / "prompts.txt").write_text("a cat to the top left of a dog\n")
 
     def run(text: str) -> subprocess.CompletedProcess[str]:
-        line = text.replace("counterprior ", f"{sys.executable} -m counterprior ", 1)
+        line = re.sub(r"(^|&& )counterprior ", rf"\1{sys.executable} -m counterprior ", text)
         return subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
 
     shown = run(command)
     # Things that the renderer can't draw fail, with exit code 1, and cost nobody else.
     assert shown.returncode in ((0,) if "--offline" in command else (0, 1)), shown.stderr
+    assert "Traceback" not in shown.stderr, shown.stderr
     if named := RECIPE.match(command):
         done = run(f"counterprior study run {named[1]}.yaml --out studies/{named[1]}")
         assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
         table = run(f"counterprior study table studies/{named[1]}")
-        assert table.returncode == 0 and re.search(r"\| [0-9.]+ ", table.stdout), table.stderr
+        assert table.returncode == 0, table.stderr
+        assert_filled(table.stdout)
+        verdicts = list((tmp_path / "studies" / named[1]).rglob("verdicts.jsonl"))
+        assert verdicts and all(file.stat().st_size for file in verdicts)
+
+
+def assert_filled(text: str) -> None:
+    """The recipe's table has a number, or lacks nothing but the labels of human annotators."""
+    table = text[text.index("\n|") :].split("\n\n")[0]
+    lines = [line for line in table.strip().splitlines()[2:] if "*paper*" not in line]
+    reasons = re.findall(r"^\d+\. .*: (.*)$", text, re.MULTILINE)
+    assert lines, text
+    if not any(re.search(r"\| -?[0-9.]+ ", line) for line in lines):
+        assert reasons and set(reasons) == {"no labels of people"}, text
+
+
+def test_an_empty_table_passes_only_for_want_of_labels() -> None:
+    head = "**T**\n\n| judge | kappa |\n| --- | ---: |\n"
+    later = "\n\n**Pairs**\n\n| run | p |\n| --- | ---: |\n| SDXL | 0.5 |\n"
+    assert_filled(f"{head}| checker | 12.5 |\n")
+    assert_filled(f"{head}| checker | ¹ |\n\n1. kappa: no labels of people{later}")
+    for empty in (
+        f"{head}| checker | ¹ |\n\n1. kappa: no run{later}",
+        f"{head}| checker | ¹ |\n| *paper* | 0.5 |{later}",
+        f"{head}{later}",
+    ):
+        with pytest.raises(AssertionError):
+            assert_filled(empty)

@@ -50,13 +50,15 @@ def _lines(recipe: Recipe) -> Iterator[str]:
     block, place, seen = "", 0, set[str]()
     drawn = [SUITES[suite] for suite in recipe.study.suites if SUITES[suite].offline_rows]
     reader = drawn[0].offline_judge
+    # Each search draws up to 16 images a prompt: several share the rows.
+    searches = sum("best-of:" in str(spec) for spec in recipe.study.methods.values())
     for line in recipe.text.splitlines():
         if line and not line.startswith((" ", "#")):
             block, place = line.partition(":")[0], 0
         if block == "labels":
             continue
         if block == "suites" and line.startswith("  "):
-            yield from _sample(line)
+            yield from _sample(line, max(1, searches))
         elif block in ("generators", "judges", "methods") and (entry := _ENTRY.match(line)):
             place += 1
             spec = entry["spec"]
@@ -71,13 +73,13 @@ def _lines(recipe: Recipe) -> Iterator[str]:
             yield re.sub(r'spec: "diffusers:[^"]*"', 'spec: "render:"', line)
 
 
-def _sample(line: str) -> Iterator[str]:
+def _sample(line: str, searches: int) -> Iterator[str]:
     suite, _, settings = line.strip().partition(": ")
     rows = SUITES[suite].offline_rows
     if not rows:
         return
     others = re.findall(r"seeds: \d|seeds: \[.*?\]|where: \w+", settings)
-    yield f"  {suite}: {{{', '.join([f'limit: {rows}', *others])}}}"
+    yield f"  {suite}: {{{', '.join([f'limit: {rows // searches}', *others])}}}"
 
 
 def _generator(place: int) -> str:

@@ -74,7 +74,8 @@ class CheckedImage:
         if self.verdict == "UNDECIDABLE":
             return Measurement(None, 0.0, why)
         passed = self.verdict == "PASS"
-        return Measurement(passed, self.confidence if passed else 0.0, why)
+        # What is added to each part takes a perfect image a last digit beyond 1.
+        return Measurement(passed, min(1.0, self.confidence) if passed else 0.0, why)
 
     def to_row(self) -> dict[str, Any]:
         """As the published `per_sample.jsonl` writes it, without the detections."""

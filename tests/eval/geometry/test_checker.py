@@ -198,6 +198,9 @@ def test_confidence_is_the_weighted_product() -> None:
     one = checked(found("cat", LEFT, 0.64), found("dog", RIGHT, 0.81), **measured(0.9))
     assert one.parts.detection == pytest.approx(0.72) and one.parts.geometry == 1
     assert one.confidence == pytest.approx(0.72**0.4 * 0.9**0.2)
+    sure = checked(found("cat", LEFT, 1), found("dog", RIGHT, 1), **measured(1))
+    assert sure.confidence > 1, "as published, with what is added to each part"
+    assert sure.measurement().number == 1, "a score's number ends at 1"
 
 
 coordinates = st.floats(0, 400, allow_nan=False)
