@@ -9,6 +9,7 @@ run. All candidates stay in the run's folder, each is made and judged once.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +32,7 @@ from ..scorers import SCORERS, as_scorer
 from . import Method
 from .candidates import (
     Candidate,
+    EarlierImages,
     best_of,
     candidate_log,
     candidate_path,
@@ -62,6 +64,8 @@ class BestOf(Method):
         super().__init__(inner)
         self.count = count
         self.by = by
+        self.earlier: EarlierImages = lambda case, number: None
+        """Images of candidates that another run has drawn; they are not drawn and paid again."""
         self._grade: Grader | None = None
         self._root: Path | None = None
         self._known: dict[tuple[str, int], Candidate] = {}
@@ -144,7 +148,7 @@ class BestOf(Method):
         seed = candidate_seed(request.seed, number)
         candidate = Candidate(request.case.id, number, seed)
         try:
-            image = draw(self.inner, replace(request, seed=seed))
+            image = self._drawn_earlier(candidate) or draw(self.inner, replace(request, seed=seed))
         except GeneratorError as error:
             candidate = replace(candidate, problem=f"{error.status}: {error}", usd=error.usd)
         else:
@@ -157,6 +161,15 @@ class BestOf(Method):
         with self._one_at_a_time:
             self._candidates.append(candidate)
         return candidate
+
+    def _drawn_earlier(self, candidate: Candidate) -> Image.Image | None:
+        data = self.earlier(candidate.case, candidate.number)
+        if data is None:
+            return None
+        image = Image.open(io.BytesIO(data))
+        image.load()
+        image.info[ENCODED] = data
+        return image
 
     def _path(self, candidate: Candidate) -> Path:
         assert self._root is not None

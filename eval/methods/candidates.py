@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ...parsing import parse_as
 from ...specs import Spec
+from ..core import Generator
 from ..store.answers import AnswerLog
 from ..store.verdicts import VerdictLog
 
 FOLDER = "candidates"
+EarlierImages = Callable[[str, int], bytes | None]
+"""Case and number of a candidate -> the bytes of its image; None if it must be drawn."""
+
+
+@runtime_checkable
+class Searching(Protocol):
+    """A method that draws candidates, and takes those that are there."""
+
+    inner: Generator
+    """The generator that draws them."""
+    earlier: EarlierImages
+    """Images that another run has drawn."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,23 @@ def best_of(candidates: list[Candidate]) -> Candidate | None:
     """The one with the highest score, the first of equal ones; None where no score is a number."""
     scored = [c for c in candidates if c.sha256 and not math.isnan(c.score)]
     return max(scored, key=lambda c: (c.score, -c.number), default=None)
+
+
+def drawn_candidate(root: Path) -> EarlierImages:
+    """Reader of a run's candidates: the image of a case and number, by its bytes; None unless they
+    are there as recorded."""
+    log = candidate_log(root)
+
+    def image_of(case: str, number: int) -> bytes | None:
+        for candidate in log.of(case):
+            if candidate.number == number and candidate.sha256:
+                path = candidate_path(root, candidate)
+                data = path.read_bytes() if path.is_file() else b""
+                if hashlib.sha256(data).hexdigest() == candidate.sha256:
+                    return data
+        return None
+
+    return image_of
 
 
 def choosers(generator: Mapping[str, str]) -> list[Spec]:

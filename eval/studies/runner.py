@@ -44,6 +44,7 @@ from .events import StudyEvents
 from .folder import Study
 from .formats import format_table
 from .judge_check import FOLDER, CheckFirst
+from .nested import reuse_candidates
 from .recipes import find_layout
 from .scores.corpora import read_corpus
 from .scores.switched import biased, prior_of
@@ -318,6 +319,7 @@ class _Session:
                 settings = self.study.run_settings(run)
                 if run.where and self.study.run_of(run) is None:
                     settings = replace(settings, cases=biased_cases(self.study, run))
+                reuse_candidates(self.study, run, generator)
                 done = generate(
                     settings,
                     generator,

@@ -294,3 +294,20 @@ def test_scores_by_the_judge_that_chose_are_marked(
     # A judge of the candidates that smaller numbers choose did not choose itself.
     assert cli("best-of", run, "--judge", other).returncode == 0
     assert marks() == [{"judge-chose"}, set()]
+
+
+def test_the_chooser_of_noise_sees_n_over_n_plus_1_and_another_judge_a_half() -> None:
+    rng = np.random.default_rng(5)
+    for n in (1, 2, 4, 8, 16):
+        chosen, seen = [], []
+        for case in range(4_000):
+            candidates = [
+                Candidate(str(case), number, number, "0" * 64, float(score))
+                for number, score in enumerate(rng.random(n))
+            ]
+            best = best_of(candidates)
+            assert best is not None
+            chosen.append(best.score)
+            seen.append(rng.random(n)[best.number])
+        assert np.mean(chosen) == pytest.approx(n / (n + 1), abs=4 * np.std(chosen) / 4_000**0.5)
+        assert np.mean(seen) == pytest.approx(0.5, abs=4 * np.std(seen) / 4_000**0.5)

@@ -409,6 +409,42 @@ def test_killed_eight_times_the_paper_s_table_is_the_same(
     assert "(incomplete)" not in whole and "I2I Ali - Rev" in whole
 
 
+def test_searches_of_a_study_share_their_images(text_release: Path, tmp_path: Path) -> None:
+    asked = study_of(
+        text_release,
+        suites={"spatial_uc": {"limit": 4}},
+        generators={"red": "python:study_doubles:painter?name=red"},
+        methods={
+            "two": "best-of:2?by=python:study_doubles:grader%3Fname%3Done",
+            "five": "best-of:5?by=python:study_doubles:grader%3Fname%3Done",
+            "other": "best-of:4?by=python:study_doubles:grader%3Fname%3Dtwo",
+        },
+        judges={"ann": "python:study_doubles:reader?name=ann"},
+        probes=[],
+    )
+    done = run_study(asked, tmp_path / "study")
+    assert not done.failures
+    cases = {n: count for n, count in doubles.DID.items() if n.startswith("red ")}
+    assert len(cases) == 4 and set(cases.values()) == {5}, "of 1 + 2 + 5 + 4 images"
+    for method in ("two", "five", "other"):
+        doubles.reset()
+        only = asked | {"methods": {method: asked["methods"][method]}}
+        alone = run_study(only, tmp_path / method)
+        assert not alone.failures
+        for folder in ("candidates", "images", "candidates.jsonl"):
+            together, apart = (
+                files_of(root / "runs" / "spatial_uc" / f"red+{method}" / folder)
+                for root in (tmp_path / "study", tmp_path / method)
+            )
+            assert together == apart and together
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """Name -> bytes of the files in a folder, or of one file."""
+    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
 def test_methods_are_generators_of_their_own(text_release: Path, tmp_path: Path) -> None:
     asked = study_of(
         text_release,
