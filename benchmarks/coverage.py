@@ -657,10 +657,6 @@ CF_LEVELS = ((0.9, 0.7, 0.4), (0.9, 0.3, 0.02), (0.6, 0.3, 0.1), (0.6, 0.05, 0.0
 ERRORS = ((0.0, 0.0), (0.05, 0.05), (0.1, 0.3), (0.3, 0.0), (0.0, 0.3), (0.3, 0.3))
 
 
-def few(clusters: int, *setting: Any) -> bool:
-    return clusters < FEW
-
-
 def exceptions(clusters: int, rate: float) -> bool:
     """Few clusters, or fewer than ten expected exceptions."""
     return clusters < FEW or clusters * min(rate, 1 - rate) < 10
@@ -730,7 +726,14 @@ def families() -> list[Family]:
             mean,
             rare,
         ),
-        Family("Hom", hom, grid(SOME, FEWER, (0.5, 0.6, 0.9)), layout, f"{mean} folded", few),
+        Family(
+            "Hom",
+            hom,
+            grid(SOME, FEWER, (0.5, 0.6, 0.9)),
+            layout,
+            f"{mean} folded",
+            lambda clusters, *setting: clusters <= 2 * FEW,
+        ),
         Family(
             "gap of two variants",
             gap,
@@ -753,7 +756,7 @@ def families() -> list[Family]:
             grid(SOME, FEWER, (0.1, 0.5, 0.9), (0.0, 0.1)),
             f"{layout} shift",
             mean,
-            function,
+            always,
         ),
         Family(
             "informedness",
@@ -817,9 +820,7 @@ def families() -> list[Family]:
             grid((10, 20, 60, 138), (60, 400), (0.0, 0.5, 1.0), ("mean", "hom", "gap"), (0.4, 3.0)),
             "entities pairs sd kind middle",
             mean,
-            lambda entities, pairs, sd, kind, middle: (
-                entities < (2 * FEW if kind == "gap" else FEW)
-            ),
+            always,
         ),
         Family(
             "paired difference, gaps where wrong",
@@ -835,7 +836,9 @@ def families() -> list[Family]:
             grid((10, 20, 50, 100, 400), RATES, ERRORS),
             "labels rate false_yes false_no",
             "ppi",
-            few_labels,
+            lambda labeled, rate, false_yes, false_no: (
+                few_labels(labeled, rate) or (labeled <= 100 and false_yes + false_no <= 0.1)
+            ),
         ),
         Family(
             "PPI++, clusters",
@@ -905,6 +908,7 @@ def families() -> list[Family]:
             ),
             "clusters items icc kind rho label",
             "correlation",
+            lambda clusters, items, icc, kind, rho, label: kind != "pearson" and clusters <= 10,
         ),
         Family(
             "share of independent items",
