@@ -121,6 +121,7 @@ def shown_image(request: ImageRequest) -> Image.Image:
     except ImageError as error:
         raise GeneratorError(f"the image {error}", code="unreadable-image") from None
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    image.info = {}  # a drawn image says there who stands where
     mirrored = request.case is not None and is_mirrored(request.case.variant)
     return mirror_image(image) if mirrored else image
 

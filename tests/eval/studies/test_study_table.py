@@ -231,7 +231,7 @@ def test_people_s_labels_pool_over_suites(text_release: Path, tmp_path: Path) ->
     kappa = line.cells[0].score
     assert kappa is not None and 0 < kappa.value < 1 and kappa.value in kappa.interval
     notes = study_table(again.study).notes
-    for place, few in ((0, "fewer than 20 items for each label"), (4, "fewer than 20 images")):
+    for place, few in ((0, "fewer than 20 items for each label"), (4, "fewer than 20 items: ")):
         assert any(few in notes[number - 1] for number in line.cells[place].notes)
     unlabeled = TableLayout.model_validate(layout)
     bare = study_table(
