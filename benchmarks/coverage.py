@@ -780,7 +780,7 @@ def families() -> list[Family]:
             levels((5, 10, 25, 60, 100, 300), FEWER, CF_LEVELS, (0,)),
             "clusters items sizes sd levels number",
             mean,
-            few_of_function,
+            always,
         ),
         Family(
             "RRR",
@@ -788,7 +788,7 @@ def families() -> list[Family]:
             levels((5, 10, 25, 60, 100, 300), FEWER, CF_LEVELS, (1,)),
             "clusters items sizes sd levels number",
             mean,
-            few_of_function,
+            always,
         ),
         Family(
             "|a| - |b|",
