@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import math
 import random
@@ -287,7 +288,11 @@ def test_command_asks_once_and_compares_with_people(
     from counterprior.cli import captioning as commands
     from counterprior.cli.options import with_option_groups
 
-    captioning = with_option_groups(commands.captioning)
+    grouped = with_option_groups(commands.captioning)
+
+    def captioning(**values: Any) -> None:
+        grouped(**values)
+        gc.collect()  # a command ends with its process, and that frees its ledgers
 
     server.answer = left_first
     shown = {"a": ("cat", "dog"), "b": ("dog", "bench"), "c": ("bench", "cat")}
