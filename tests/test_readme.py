@@ -60,6 +60,7 @@ NEED_MORE = {
     "captioning",
     "control",
     "items",
+    "organism",
     "judge-check",
     "doctor",
     "best-of",
