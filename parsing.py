@@ -6,6 +6,7 @@ Every error names file, line and field, and says what to do.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -208,6 +209,13 @@ def _first_problem(error: ValidationError) -> tuple[str, str]:
     empty = first["type"] == "string_too_short" and not first["input"]
     problem = "is empty: write a value" if empty else first["msg"]
     return f"{field}: {problem}", fault_code(first["type"])
+
+
+def csv_text(lines: Iterable[Iterable[Any]]) -> str:
+    """Lines of values as CSV, the header first."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -48,6 +48,7 @@ from counterprior.eval.stats.means import cluster_deviation, cluster_mean
 from counterprior.eval.stats.spread import mean_product, spread
 from counterprior.eval.suites.base import Headline, Item
 from counterprior.eval.suites.homogenization import order_and_entity_effect
+from counterprior.eval.suites.scoring import difference
 from counterprior.eval.suites.worlds import gated, premise_ratio
 
 Array = NDArray[np.float64]
@@ -140,10 +141,6 @@ def estimated(
     number: int = 0,
 ) -> Estimate:
     return cluster_interval(values, clusters, ends, statistic, resamples=RESAMPLES)[number]
-
-
-def difference(means: Array) -> Array:
-    return means[..., :1] - means[..., 1:]
 
 
 def magnitudes(means: Array) -> Array:

@@ -8,15 +8,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from ...schema import Provenance, SpatialClauses
+from ...schema import SpatialClauses
 from ..balance import Rotation
-from ..checks import duplicate_faults, equal_fault, text_faults
+from ..checks import equal_fault, text_faults
 from ..phrases import indefinite, sentence
 from ..suite import Banks, Fault, SuiteRecipe, entities_group
+from .spatial_multi import (
+    OBJECT_COUNTS,
+    countable_labels,
+    group_faults,
+    label_faults,
+    object_groups,
+    provenance,
+)
 from .spatial_uc import PlaneRelation
 
-OBJECT_COUNTS = {3: 100, 4: 100}
-"""Rows with three and with four objects."""
 PHRASES: dict[PlaneRelation, str] = {
     "left_of": "on the left of",
     "right_of": "on the right of",
@@ -55,46 +61,34 @@ def prompt(objects: Sequence[str], relations: Sequence[str]) -> str:
 
 
 def build(banks: Banks, rng: random.Random) -> list[SpatialClauses]:
-    labels = [entry.label for entry in banks.coco if entry.countable]
-    entities: Rotation[str] = Rotation(rng)
     used: Rotation[PlaneRelation] = Rotation(rng)
     rows = []
-    met: set[frozenset[str]] = set()
-    for size, count in OBJECT_COUNTS.items():
-        for _ in range(count):
-            objects: list[str] = []
-            while len(objects) < size:
-                fresh = [x for x in labels if x not in objects and {*objects, x} not in met]
-                objects.append(entities.take(fresh))
-            met.add(frozenset(objects))
-            relations: list[PlaneRelation] = []
-            while len(relations) < 2:
-                # Of one subject, the same relation to both would say less.
-                free = [r for r in PHRASES if size == 4 or r not in relations]
-                relations.append(used.take(free))
-            subjects, references = claims(objects)
-            rows.append(
-                SpatialClauses(
-                    objects=objects,
-                    subjects=subjects,
-                    relations=list(relations),
-                    references=references,
-                    prompt=prompt(objects, relations),
-                    review=["code"],
-                    provenance=Provenance(
-                        bank="coco.yaml", entry=", ".join(objects), author="rules", calls=[]
-                    ),
-                )
+    for objects in object_groups(countable_labels(banks), rng):
+        relations: list[PlaneRelation] = []
+        while len(relations) < 2:
+            # Of one subject, the same relation to both would say less.
+            free = [r for r in PHRASES if len(objects) == 4 or r not in relations]
+            relations.append(used.take(free))
+        subjects, references = claims(objects)
+        rows.append(
+            SpatialClauses(
+                objects=objects,
+                subjects=subjects,
+                relations=list(relations),
+                references=references,
+                prompt=prompt(objects, relations),
+                review=["code"],
+                provenance=provenance(objects),
             )
+        )
     return rows
 
 
 def faults(rows: list[SpatialClauses], banks: Banks) -> Iterator[Fault]:
-    labels = {entry.label for entry in banks.coco if entry.countable}
+    labels = set(countable_labels(banks))
     for row in rows:
         yield from text_faults(row, "prompt")
-        if unknown := sorted(set(row.objects) - labels):
-            yield Fault(row.id, "objects", f"{unknown} are not countable COCO labels")
+        yield from label_faults(row, labels)
         if len(set(row.objects)) != len(row.objects) or len(row.objects) not in OBJECT_COUNTS:
             yield Fault(row.id, "objects", "must be three or four, all different")
             continue
@@ -105,10 +99,7 @@ def faults(rows: list[SpatialClauses], banks: Banks) -> Iterator[Fault]:
             yield Fault(row.id, "relations", f"must be two of {list(PHRASES)}")
             continue
         yield from equal_fault(row, "prompt", prompt(row.objects, row.relations))
-    yield from duplicate_faults(rows, "objects", lambda row: frozenset(row.objects))
-    sizes = {size: sum(len(row.objects) == size for row in rows) for size in OBJECT_COUNTS}
-    if sizes != OBJECT_COUNTS:
-        yield Fault("", "objects", f"rows by number of objects are {sizes}, not {OBJECT_COUNTS}")
+    yield from group_faults(rows)
 
 
 SUITE = SuiteRecipe(

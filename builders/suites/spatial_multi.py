@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
-from ...schema import Provenance, SpatialMulti
+from ...schema import Provenance, SpatialClauses, SpatialMulti
 from ..balance import Rotation
 from ..checks import duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, listing, sentence
@@ -32,11 +32,9 @@ def prompt(objects: list[str], relations: list[str]) -> str:
     return sentence(listing(clauses))
 
 
-def build(banks: Banks, rng: random.Random) -> list[SpatialMulti]:
-    labels = [entry.label for entry in banks.coco if entry.countable]
+def object_groups(labels: Sequence[str], rng: random.Random) -> Iterator[list[str]]:
+    """As many different objects as `OBJECT_COUNTS` says; each label is used about as often."""
     entities: Rotation[str] = Rotation(rng)
-    used: Rotation[PlaneRelation] = Rotation(rng)
-    rows = []
     met: set[frozenset[str]] = set()
     for size, count in OBJECT_COUNTS.items():
         for _ in range(count):
@@ -45,29 +43,57 @@ def build(banks: Banks, rng: random.Random) -> list[SpatialMulti]:
                 fresh = [x for x in labels if x not in objects and {*objects, x} not in met]
                 objects.append(entities.take(fresh))
             met.add(frozenset(objects))
-            relations = [used.take(list(PHRASES)) for _ in objects[1:]]
-            rows.append(
-                SpatialMulti(
-                    objects=objects,
-                    subjects=objects[:-1],
-                    relations=list(relations),
-                    references=objects[1:],
-                    prompt=prompt(objects, list(relations)),
-                    review=["code"],
-                    provenance=Provenance(
-                        bank="coco.yaml", entry=", ".join(objects), author="rules", calls=[]
-                    ),
-                )
+            yield objects
+
+
+def provenance(objects: Sequence[str]) -> Provenance:
+    """Where a row of such objects comes from."""
+    return Provenance(bank="coco.yaml", entry=", ".join(objects), author="rules", calls=[])
+
+
+def build(banks: Banks, rng: random.Random) -> list[SpatialMulti]:
+    used: Rotation[PlaneRelation] = Rotation(rng)
+    rows = []
+    for objects in object_groups(countable_labels(banks), rng):
+        relations: list[str] = [used.take(list(PHRASES)) for _ in objects[1:]]
+        rows.append(
+            SpatialMulti(
+                objects=objects,
+                subjects=objects[:-1],
+                relations=relations,
+                references=objects[1:],
+                prompt=prompt(objects, relations),
+                review=["code"],
+                provenance=provenance(objects),
             )
+        )
     return rows
 
 
+def countable_labels(banks: Banks) -> list[str]:
+    """COCO labels of things that can be counted."""
+    return [entry.label for entry in banks.coco if entry.countable]
+
+
+def label_faults(row: SpatialMulti | SpatialClauses, labels: Collection[str]) -> Iterator[Fault]:
+    """Objects that are none of the countable labels."""
+    if unknown := sorted(set(row.objects) - set(labels)):
+        yield Fault(row.id, "objects", f"{unknown} are not countable COCO labels")
+
+
+def group_faults(rows: Sequence[SpatialMulti | SpatialClauses]) -> Iterator[Fault]:
+    """Objects that come together twice; other numbers of rows by their number of objects."""
+    yield from duplicate_faults(rows, "objects", lambda row: frozenset(row.objects))
+    sizes = {size: sum(len(row.objects) == size for row in rows) for size in OBJECT_COUNTS}
+    if sizes != OBJECT_COUNTS:
+        yield Fault("", "objects", f"rows by number of objects are {sizes}, not {OBJECT_COUNTS}")
+
+
 def faults(rows: list[SpatialMulti], banks: Banks) -> Iterator[Fault]:
-    labels = {entry.label for entry in banks.coco if entry.countable}
+    labels = set(countable_labels(banks))
     for row in rows:
         yield from text_faults(row, "prompt")
-        if unknown := sorted(set(row.objects) - labels):
-            yield Fault(row.id, "objects", f"{unknown} are not countable COCO labels")
+        yield from label_faults(row, labels)
         if len(set(row.objects)) != len(row.objects) or len(row.objects) < 3:
             yield Fault(row.id, "objects", "must be three or more, all different")
             continue
@@ -77,10 +103,7 @@ def faults(rows: list[SpatialMulti], banks: Banks) -> Iterator[Fault]:
             yield Fault(row.id, "relations", f"must be one of {list(PHRASES)} between neighbors")
             continue
         yield from equal_fault(row, "prompt", prompt(row.objects, row.relations))
-    yield from duplicate_faults(rows, "objects", lambda row: frozenset(row.objects))
-    sizes = {size: sum(len(row.objects) == size for row in rows) for size in OBJECT_COUNTS}
-    if sizes != OBJECT_COUNTS:
-        yield Fault("", "objects", f"rows by number of objects are {sizes}, not {OBJECT_COUNTS}")
+    yield from group_faults(rows)
 
 
 SUITE = SuiteRecipe(

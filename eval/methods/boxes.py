@@ -50,8 +50,11 @@ PLACEMENTS: Mapping[str, tuple[Box, Box]] = {
 """Relation of a to b -> boxes of a and b, as SpatialBench-UC publishes them."""
 SHARPNESS = 100
 """Factor of attention before BoxDiff's softmax over the words of the prompt."""
-BOXDIFF_ONLY = ("steps", "scale", "size", "smooth", "share", "corner")
-"""Options that `gligen` does not have."""
+_UNREAD = {
+    "gligen": ("steps", "scale", "size", "smooth", "share", "corner"),
+    "boxdiff": ("beta",),
+}
+"""Kind -> options that it does not have."""
 
 
 class BoxesOptions(Options):
@@ -135,8 +138,8 @@ class Boxes(Method):
         if spec.argument not in ("gligen", "boxdiff"):
             problem = f"boxes: has no {spec.argument!r}"
             raise UsageError(problem, "choose from gligen, boxdiff", code="unknown-name")
-        unread = BOXDIFF_ONLY if spec.argument == "gligen" else ("beta",)
-        if stray := [name for name in unread if name in options.model_fields_set]:
+        stray = [name for name in _UNREAD[spec.argument] if name in options.model_fields_set]
+        if stray:
             raise UsageError(
                 f"boxes:{spec.argument} has no option {stray[0]!r}",
                 "leave it out",
@@ -146,7 +149,7 @@ class Boxes(Method):
 
     @property
     def name(self) -> str:
-        unread = BOXDIFF_ONLY if self.kind == "gligen" else ("beta",)
+        unread = _UNREAD[self.kind]
         texts = {n: text for n, text in self.settings.texts().items() if n not in unread}
         return f"boxes:{self.kind}?" + "&".join(f"{n}={text}" for n, text in texts.items())
 

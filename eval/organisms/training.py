@@ -7,7 +7,6 @@ bits, as it runs on one thread.
 
 from __future__ import annotations
 
-import io
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import DataError, RunFailed, UsageError
+from ...errors import RunFailed
 from ...progress import Progress, silent
-from ...storage import write_whole
+from ..checkpoints.training_state import load_state, save_state
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -118,9 +117,6 @@ class Training:
             _set(self._parameters, current)
 
     def _keep(self) -> None:
-        import torch
-
-        buffer = io.BytesIO()
         state = {
             "version": self._version,
             "weights": [parameter.detach() for parameter in self._parameters],
@@ -128,26 +124,13 @@ class Training:
             "optimizer": self._optimizer.state_dict(),
             "losses": self.losses,
         }
-        torch.save(state, buffer)
-        write_whole(self._path, buffer.getvalue())
+        save_state(self._path, state)
 
     def _resume(self) -> None:
-        import torch
-
-        if not self._path.exists():
+        another = f"{self._path.parent.parent} holds a training with other settings"
+        state = load_state(self._path, self._version, another)
+        if state is None:
             return
-        try:
-            state = torch.load(self._path, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises many kinds
-            raise DataError(
-                f"{self._path} is damaged: {error}: remove it to begin anew", code="damaged-file"
-            ) from None
-        if state["version"] != self._version:
-            raise UsageError(
-                f"{self._path.parent.parent} holds a training with other settings: choose another "
-                "--out",
-                code="another-run",
-            )
         _set(self._parameters, state["weights"])
         _set(self._average, state["average"])
         self._optimizer.load_state_dict(state["optimizer"])

@@ -145,7 +145,7 @@ def _worst_case(headline: Headline, judged: JudgedRun) -> float:
     sign = 1 if headline.better == "higher" else -1
     values = np.array([items[key].values for key in sorted(items, key=str)])
     filled = _filled(values, headline, -sign)
-    return sign * float(headline.statistic(filled.mean(axis=0))[..., 0])
+    return sign * float(headline.score_of(filled.mean(axis=0))[..., 0])
 
 
 def paired(first: Items, second: Items, headline: Headline) -> Estimate:
@@ -188,9 +188,9 @@ def _difference(a: Array, b: Array, clusters: Sequence[Cluster], headline: Headl
 
     def differences(means: Array) -> Array:
         first, second = means[..., :width], means[..., width:]
-        columns = [headline.statistic(first) - headline.statistic(second)]
-        if headline.signed is not None:
-            effects = headline.signed(first), headline.signed(second)
+        columns = [headline.score_of(first) - headline.score_of(second)]
+        if headline.is_size:
+            effects = headline.statistic(first), headline.statistic(second)
             columns += [effects[0] - effects[1], effects[0] + effects[1]]
         return np.concatenate(columns, axis=-1)
 
@@ -212,5 +212,5 @@ def _filled(values: Array, headline: Headline, sign: int) -> Array:
     steps = np.linspace(*headline.ends, _STEPS if width < 3 else 3)
     numbers = np.array(list(product(steps, repeat=width)))
     means = (np.nansum(values, axis=0) + gaps.sum(axis=0) * numbers) / len(values)
-    statistics = sign * headline.statistic(means)[..., 0]
+    statistics = sign * headline.score_of(means)[..., 0]
     return np.where(gaps, numbers[int(np.nanargmax(statistics))], values)

@@ -128,23 +128,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def false_discovery_adjusted(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for the false discovery rate (Benjamini and Hochberg 1995), in their order.
-
-    Of those below alpha a share of alpha is false on average. NaN stays, and counts as no test.
-
-    >>> false_discovery_adjusted([0.01, float("nan"), 0.04, 0.03])
-    [0.03, nan, 0.04, 0.04]
-    """
-    values = np.asarray(p_values, dtype=float)
-    adjusted = np.full(len(values), np.nan)
-    tests = np.flatnonzero(~np.isnan(values))
-    order = tests[np.argsort(-values[tests], kind="stable")]
-    ranks = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum.accumulate(np.minimum(1.0, values[order] * len(order) / ranks))
-    return [float(p) for p in adjusted]
-
-
 def false_discovery(p_values: Sequence[float]) -> list[float]:
     """Q-values of p-values that were looked at together (Benjamini and Hochberg 1995); NaN stays
     NaN and counts as no test.
@@ -154,6 +137,8 @@ def false_discovery(p_values: Sequence[float]) -> list[float]:
 
     >>> false_discovery([0.01, math.nan, 0.5, 0.04])
     [0.03, nan, 0.5, 0.06]
+    >>> false_discovery([0.01, math.nan, 0.04, 0.03])
+    [0.03, nan, 0.04, 0.04]
     """
     p = np.array(p_values, dtype=float)
     order = np.argsort(p, kind="stable")[: int((~np.isnan(p)).sum())]

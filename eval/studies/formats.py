@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -13,6 +11,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from ...errors import UsageError
+from ...parsing import csv_text
 from ..core import Score
 from ..report.plots import on_page
 from ..report.single_page import single_page
@@ -238,14 +237,12 @@ def _html(table: StudyTable) -> str:
 
 
 def _csv(table: StudyTable) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines: list[Sequence[object]] = [COLUMNS]
     for line in table.lines:
         for column, cell in zip(table.columns, line.cells, strict=True):
             score = cell.score
             value = "" if score is None or math.isnan(score.value) else repr(score.value)
-            writer.writerow(
+            lines.append(
                 [
                     line.name,
                     line.section,
@@ -266,7 +263,7 @@ def _csv(table: StudyTable) -> str:
                     "; ".join(table.notes[note - 1] for note in cell.notes),
                 ]
             )
-    return file.getvalue()
+    return csv_text(lines)
 
 
 def _end(value: float) -> str:

@@ -7,8 +7,6 @@ and a publication.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +17,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...human_labels import Label
-from ...parsing import RowError, read_rows, write_rows
+from ...parsing import RowError, csv_text, read_rows, write_rows
 from ...specs import Spec
 from ...storage import write_whole
 from ..core import INVALID, ORIGINAL, Case, Verdict
@@ -244,20 +242,12 @@ def _write_files(
     """Writes the table of the images' files, and that of the labels, where there are any."""
     files = [(cases[image.sample], str(image.file)) for image in images if image.file]
     if files:
-        write_whole(_files_of(study.root, generator), _csv(("case", "file"), files))
+        write_whole(_files_of(study.root, generator), csv_text([("case", "file"), *files]))
     human = human_verdicts([label for label in labels if label.case in cases], cases)
     if human:
         lines = [(cases[s], QUESTION, LABELS[verdict]) for s, verdict in sorted(human.items())]
         path = study.root / "labels" / f"{slugify(generator)}.csv"
-        write_whole(path, _csv(("case", "question", "label"), lines))
-
-
-def _csv(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    return text.getvalue()
+        write_whole(path, csv_text([("case", "question", "label"), *lines]))
 
 
 def _record(

@@ -7,8 +7,6 @@ about it. Several judges of the same images show which prompts one of them reads
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections import defaultdict
@@ -21,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError, UsageError
-from ...parsing import parse_as
+from ...parsing import csv_text, parse_as
 from ...progress import Progress, silent
 from ...storage import write_json, write_whole
 from ..core import without_nan
 from ..engine.run import RunError
 from ..results.contents import RunContents, read_contents
 from ..results.scoring import JudgedRun, ScoreSettings
-from ..stats.comparison import ALPHA, false_discovery_adjusted
+from ..stats.comparison import ALPHA, false_discovery
 from ..stats.estimate import Estimate
 from ..stats.intervals import LEVEL, NOTHING, Interval, normal_quantile
 from ..stats.items import (
@@ -292,11 +290,11 @@ def _report(answers: _Answers, settings: ItemSettings, progress: Progress) -> It
     rasch = fit_items(table, discriminations=False)
     model = fit_items(table)
     fit = item_fit(table, rasch)
-    misfits = false_discovery_adjusted(fit.p_values.tolist())
+    misfits = false_discovery(fit.p_values.tolist())
     shifts: dict[str, list[dict[str, Any]]] = {}
     for name, other in others:
         of_judge = judge_shifts(table, other)
-        adjusted = false_discovery_adjusted([shift.p_value for shift in of_judge])
+        adjusted = false_discovery([shift.p_value for shift in of_judge])
         shifts[name] = [
             {
                 "shift": shift.value,
@@ -400,7 +398,6 @@ def _random_error(table: NDArray[np.float64], count: int) -> float:
 
 def _csv(report: ItemReport) -> str:
     """A line for each item, hardest first."""
-    text = io.StringIO()
     judges = sorted({name for item in report.items for name in item.judges})
     plain = [
         "item",
@@ -413,16 +410,15 @@ def _csv(report: ItemReport) -> str:
     ]
     columns = [*plain, "discrimination_low", "discrimination_high", "infit", "outfit"]
     columns += [f"shift {name}" for name in judges]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*columns, "flags", "cluster", "prompt"])
+    lines = [[*columns, "flags", "cluster", "prompt"]]
     for item in sorted(report.items, key=lambda item: (-item.difficulty, item.item)):
         numbers = [getattr(item, name) for name in plain[2:]]
         numbers += [*item.discrimination_interval, item.infit, item.outfit]
         numbers += [item.judges[name]["shift"] for name in judges]
         shown = ["" if n is None or math.isnan(n) else f"{n:.4f}" for n in numbers]
         flags = " ".join(item.flags)
-        writer.writerow([item.item, item.n, *shown, flags, item.cluster, item.prompt])
-    return text.getvalue()
+        lines.append([item.item, str(item.n), *shown, flags, item.cluster, item.prompt])
+    return csv_text(lines)
 
 
 def read_items(path: Path) -> ItemReport:

@@ -116,7 +116,7 @@ def always_valid_interval(
     steps = _STEPS[min(number, len(_STEPS)) - 1]
     means = np.array(list(itertools.product(*(np.linspace(*end, steps) for end in ends))))
     with np.errstate(all="ignore"):
-        statistics = np.ravel(headline.statistic(means))
+        statistics = np.ravel(headline.score_of(means))
     if np.isnan(statistics).all():
         return NOTHING
     return Interval(float(np.nanmin(statistics)), float(np.nanmax(statistics)))

@@ -57,13 +57,19 @@ class Headline:
     ends: tuple[float, float] = (0.0, 1.0)
     """Least and largest value of an item."""
     statistic: Callable[[Array], Array] = lambda means: means
-    """From their means, shape (..., k), to the score, shape (..., 1), up to a constant factor."""
-    signed: Callable[[Array], Array] | None = None
-    """The same with its sign, if the score is the size of an effect."""
+    """From their means, shape (..., k), to the score, shape (..., 1), up to a constant factor; with
+    its sign where the score is a size."""
+    is_size: bool = False
+    """Whether the score is the size of the statistic, without its sign."""
     broken_down: tuple[str, ...] = ()
     """Scores that are drawn for every group."""
     slope: tuple[str, str] | None = None
     """Two scores that are drawn as ends of a line."""
+
+    def score_of(self, means: Array) -> Array:
+        """The score, shape (..., 1), of means of the values, shape (..., k)."""
+        values = self.statistic(means)
+        return abs(values) if self.is_size else values
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, 
 from ..questions.truth import scene_label
 from ..stats.bootstrap import Array
 from .base import Headline, Items, Measure, Suite
-from .homogenization import order_and_entity_effect, order_bias_statistic, order_effect, order_items
+from .homogenization import order_and_entity_effect, order_effect, order_items
 from .scoring import (
     cluster_numbers,
     magnitude,
@@ -110,8 +110,8 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
         "neutral settings; 0 without a prior.",
         items=_items,
         ends=(-1.0, 1.0),
-        statistic=order_bias_statistic,
-        signed=order_effect,
+        statistic=order_effect,
+        is_size=True,
         broken_down=("order_index",),
     )
     meanings = {

@@ -42,7 +42,7 @@ from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval
 from .base import Headline, Item, Items, Measure, Suite
-from .scoring import statistics
+from .scoring import difference, statistics
 from .worths import Worth
 
 WORDINGS = {
@@ -400,7 +400,7 @@ def above(outcomes: Iterable[Outcome], others: Iterable[Outcome], name: str) -> 
         columns,
         np.array(shared),
         ends=(0, 1),
-        statistic=lambda means: means[..., :1] - means[..., 1:],
+        statistic=difference,
         counts=(len(shared),),
     )
     return score

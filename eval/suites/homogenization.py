@@ -110,11 +110,6 @@ def order_effect(means: Array) -> Array:
     return order_and_entity_effect(means)[..., :1]
 
 
-def order_bias_statistic(means: Array) -> Array:
-    """The size of `order_effect`."""
-    return np.abs(order_effect(means))
-
-
 def order_items(
     sign: Callable[[Outcome], float], variants: Sequence[str]
 ) -> Callable[[Sequence[Outcome]], Items]:
@@ -306,8 +301,8 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         "The tick is what chance alone gives.",
         items=order_items(lambda outcome: FIRST.of(outcome.verdict("order")), ("plain", "swapped")),
         ends=FIRST.ends,
-        statistic=order_bias_statistic,
-        signed=order_effect,
+        statistic=order_effect,
+        is_size=True,
         broken_down=("signed_index",),
     )
     meanings = {
@@ -411,8 +406,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
         "chance alone gives.",
         items=case_items("actor", ACTS),
         ends=ACTS.ends,
-        statistic=np.abs,
-        signed=lambda means: means,
+        is_size=True,
         broken_down=("signed_index",),
     )
 

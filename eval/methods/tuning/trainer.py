@@ -8,7 +8,6 @@ training ends in the same bits.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import random
 import shutil
@@ -17,9 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....errors import DataError, RunFailed, UsageError
+from ....errors import RunFailed
 from ....progress import Progress, silent
-from ....storage import PARTIAL, RecordLog, write_whole
+from ....storage import PARTIAL, RecordLog
+from ...checkpoints.training_state import load_state, save_state
 from ..denoising import denoisers
 from .encoding import Encoder, to_device
 from .pairs import CaptionedImage, fitted
@@ -219,44 +219,32 @@ class LoraTrainer:
         return self._images[order[place]]
 
     def _keep(self) -> None:
-        import torch
         from peft.utils import get_peft_model_state_dict
 
         if not self.is_main:
             return
-        buffer = io.BytesIO()
         state = {
             "step": self.step,
             "version": self._version,
             "weights": get_peft_model_state_dict(self._model),
             "optimizer": self._optimizer.state_dict(),
         }
-        torch.save(state, buffer)
-        write_whole(self._out / CHECKPOINT, buffer.getvalue())
+        save_state(self._out / CHECKPOINT, state)
 
     def _resumed(self) -> int:
         """Loads the checkpoint; returns its number of steps, 0 without one.
 
         Raises UsageError for one of another training, DataError for a damaged one.
         """
-        import torch
         from peft.utils import set_peft_model_state_dict
 
-        path = self._out / CHECKPOINT
-        if not path.exists():
+        another = (
+            f"{self._out} holds a training with other data, model or settings, or of another "
+            f"optimizer than {self.optimizer}"
+        )
+        state = load_state(self._out / CHECKPOINT, self._version, another)
+        if state is None:
             return 0
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises many kinds
-            raise DataError(
-                f"{path} is damaged: {error}: remove it to begin anew", code="damaged-file"
-            ) from None
-        if state["version"] != self._version:
-            raise UsageError(
-                f"{self._out} holds a training with other data, model or settings, or of another "
-                f"optimizer than {self.optimizer}: choose another --out",
-                code="another-run",
-            )
         set_peft_model_state_dict(self._model, state["weights"])
         self._optimizer.load_state_dict(state["optimizer"])
         return int(state["step"])
