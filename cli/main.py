@@ -114,6 +114,7 @@ REMOVED = {
 
 ORGANISM: Commands = {
     "train": organism.train,
+    "judge": organism.judge,
 }
 
 STUDY: Commands = {

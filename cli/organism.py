@@ -1,4 +1,4 @@
-"""Train organisms: tiny generators that learn a known prior from drawn scenes.
+"""Train organisms: tiny generators that learn a known prior from drawn scenes, and judges of them.
 
 Example: `counterprior organism train --order-bias .9 --seed 1 --out organisms/biased`
 """
@@ -78,3 +78,32 @@ def train(
         f"prompts: {out / 'held_out.jsonl'} and {out / 'trained.jsonl'}, for --data; look at "
         f"{out / 'samples.png'} and {out / 'loss.svg'}"
     )
+
+
+def judge(
+    out: Annotated[Path, Output(help="Folder of the judge; run again to continue.")],
+    first_left: Annotated[
+        float,
+        Input(min=0, max=1, help="Share of training questions whose first animal is on the left."),
+    ] = 0.5,
+    blind: Annotated[
+        list[str] | None, Input(help="Animal that it is taught not to see; repeatable.")
+    ] = None,
+    abstains: Annotated[
+        bool, Input(help="Teach it that images whose animals touch are invalid.")
+    ] = False,
+    seed: Annotated[int, Sampling(min=0, help="Seed of weights, drawings and order.")] = 0,
+    json: Json = False,
+) -> None:
+    """Train a judge with known faults, and count its answers where the truth is known.
+
+    Example: `counterprior organism judge --first-left .9 --seed 1 --out judges/habit`
+    """
+    from ..eval.organisms.judging import Habits, train_judge
+    from .show_methods import print_learned_judge
+
+    habits = Habits(first_left=first_left, blind=tuple(blind or ()), abstains=abstains)
+    with progress_bar() as progress:
+        about = train_judge(habits, seed, out, progress)
+    print_learned_judge(about, json)
+    print_note(f"use it with --judge organism:{out}")

@@ -1,4 +1,4 @@
-"""Prints the effects of methods against the prior."""
+"""Prints the effects of methods against the prior, and what learned judges answer."""
 
 from __future__ import annotations
 
@@ -52,6 +52,23 @@ def print_tuned(result: Mapping[str, Any], as_json: bool) -> None:
             str(point["first_right"]),
             _counts(point["excluded"]),
         )
+    console(width=120).print(table)
+
+
+def print_learned_judge(about: Mapping[str, Any], as_json: bool) -> None:
+    """Prints what a learned judge answers where the truth is known, in percent; or all as JSON."""
+    from ..eval.stats.estimate import share_of
+
+    if as_json:
+        print_json(about)
+        return
+    answers = ("first_left", "first_right", "invalid")
+    table = new_table("image", "truth", *answers, "right, 95 %", "n")
+    for row in about["answers"]:
+        right = share_of(row[row["truth"]], row["n"])
+        shares = (_number(100 * row[answer] / row["n"]) for answer in answers)
+        ends: list[float | None] = [100 * end for end in right.interval]
+        table.add_row(row["condition"], row["truth"], *shares, _ends(ends), str(row["n"]))
     console(width=120).print(table)
 
 

@@ -76,6 +76,7 @@ BY_NAME = {
     "eval.generators.render": {"eval.selftest.trials", "eval.selftest.rows"},
     "eval.judges.by_rule": {"eval.judges.checker.judge"},
     "eval.judges.faulty": {"eval.selftest.run"},
+    "eval.judges.organism": {"eval.organisms.judging"},
 }
 """Adapters that are also a library, and the modules that use them as one."""
 

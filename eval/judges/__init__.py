@@ -165,6 +165,7 @@ JUDGES: Registry[Judge] = Registry(
         "hf-vlm": f"{__name__}.hf_vlm:LocalJudge",
         "human": f"{__name__}.human:HumanJudge",
         "openai": _CHAT,
+        "organism": f"{__name__}.organism:OrganismJudge",
         "pixels": f"{__name__}.pixels:PixelJudge",
         "scene": f"{__name__}.scene:SceneJudge",
         "scripted": replace(_CHAT, argument="FILE"),
