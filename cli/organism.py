@@ -36,6 +36,9 @@ def train(
     size: Annotated[str, Model(help="smallest, small, or tiny: seconds, learns nothing.")] = (
         "small"
     ),
+    architecture: Annotated[
+        str, Model(help="unet: cross-attention; joint: joint attention and flow, as SD3 has.")
+    ] = "unet",
     like: Annotated[
         Path | None, Model(help="Folder of a trained organism to begin as, for a short training.")
     ] = None,
@@ -62,7 +65,8 @@ def train(
         dropout=dropout,
         noise=noise,
     )
-    organism = Organism(OrganismPlan.of(captioning, size, seed, steps, like), out, like)
+    plan = OrganismPlan.of(captioning, size, seed, steps, like, architecture)
+    organism = Organism(plan, out, like)
     expense = organism.estimate()
     print_note(
         f"about {expense.seconds / 60:,.0f} minutes on this machine, {expense.megabytes:,.0f} MB"

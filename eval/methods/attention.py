@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 TEXT_LAST = ("SD3Transformer2DModel",)
 """Denoisers whose joint attention has the text behind the image."""
-CLIP_LENGTH = 77
-"""Tokens of CLIP's text model, which come before those of T5 in SD3."""
 
 
 class _Done(BaseException):
@@ -184,8 +182,9 @@ def token_places(pipeline: Any, prompt: str, word: PromptWord) -> dict[int, str]
             return clip
         third = _spelled(pipeline.tokenizer_3, prompt, word)
         # Tokens that CLIP cuts off have no place: the tokens of T5 begin there.
-        read_by_clip = {place: token for place, token in clip.items() if place < CLIP_LENGTH}
-        return read_by_clip | {CLIP_LENGTH + place: token for place, token in third.items()}
+        length: int = pipeline.tokenizer_max_length
+        read_by_clip = {place: token for place, token in clip.items() if place < length}
+        return read_by_clip | {length + place: token for place, token in third.items()}
     if name.startswith(("StableDiffusion", "PixArt")):
         return _spelled(pipeline.tokenizer, prompt, word)
     raise UsageError(

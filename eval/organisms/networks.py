@@ -16,6 +16,8 @@ FACTOR = 4
 """Pixels of an image for one place of its latents, each way."""
 TOKENS = 16
 """Longest caption, tokens."""
+TEXT_WIDTH = 64
+"""Channels of a text encoder."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +75,25 @@ def tokenizer(entities: tuple[str, ...]) -> Any:
     return kind(vocab=vocabulary, merges=merges, model_max_length=TOKENS)
 
 
-def text_encoder(tokens: Any) -> Any:
-    """A CLIP text encoder of two layers."""
+def text_encoder(tokens: Any, projected: bool = False) -> Any:
+    """A CLIP text encoder of two layers. projected: whether it has a projection of its last token,
+    as wide as itself."""
     import torch
-    from transformers import CLIPTextConfig, CLIPTextModel
+    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
 
-    width = 64
-    encoder = CLIPTextModel(
+    settings: dict[str, Any] = {"projection_dim": TEXT_WIDTH} if projected else {}
+    encoder: Any = (CLIPTextModelWithProjection if projected else CLIPTextModel)(
         CLIPTextConfig(
             vocab_size=len(tokens),
-            hidden_size=width,
-            intermediate_size=2 * width,
+            hidden_size=TEXT_WIDTH,
+            intermediate_size=2 * TEXT_WIDTH,
             num_hidden_layers=2,
             num_attention_heads=4,
             max_position_embeddings=TOKENS,
             bos_token_id=tokens.bos_token_id,
             eos_token_id=tokens.eos_token_id,
             pad_token_id=tokens.pad_token_id,
+            **settings,
         )
     )
     for module in encoder.modules():
@@ -114,7 +118,7 @@ def denoiser(size: OrganismSize) -> Any:
         layers_per_block=1,
         down_block_types=tuple(down),
         up_block_types=tuple(up),
-        cross_attention_dim=64,
+        cross_attention_dim=TEXT_WIDTH,
         attention_head_dim=4,
         norm_num_groups=16,
         use_linear_projection=True,

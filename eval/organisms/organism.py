@@ -21,6 +21,7 @@ from ...parsing import read_json
 from ...progress import Progress, silent
 from ...storage import folder_lock, whole_file, whole_folder, write_json
 from . import networks
+from .architectures import ARCHITECTURES, Architecture, UNet
 from .data import ENTITIES, HEIGHT, WIDTH, CaptionShares, Examples, draw, held_out_pairs
 from .networks import FACTOR, SIZES
 from .report import write_report
@@ -55,31 +56,46 @@ class OrganismPlan:
     """Updates of the denoiser."""
     like: str = ""
     """Digest of the model that it begins as; empty for none."""
+    architecture: str = UNet.name
+    """One of `ARCHITECTURES`."""
 
     @classmethod
     def of(
-        cls, captioning: CaptionShares, size: str, seed: int, steps: int | None, like: Path | None
+        cls,
+        captioning: CaptionShares,
+        size: str,
+        seed: int,
+        steps: int | None,
+        like: Path | None,
+        architecture: str = UNet.name,
     ) -> OrganismPlan:
         """The plan of a command.
 
-        steps: None for as many as the size has. Raises UsageError for an unknown size, and for an
-        organism to begin as that is not there or of another size.
+        steps: None for as many as the size has. Raises UsageError for an unknown size or
+        architecture, and for an organism to begin as that is not there or of another one.
         """
-        if size not in SIZES:
-            problem = f"--size {size!r} is unknown"
-            raise UsageError(problem, f"choose from {', '.join(SIZES)}", code="unknown-name")
+        for option, name, known in (
+            ("--size", size, [*SIZES]),
+            ("--architecture", architecture, [*ARCHITECTURES]),
+        ):
+            if name not in known:
+                problem = f"{option} {name!r} is unknown"
+                raise UsageError(problem, f"choose from {', '.join(known)}", code="unknown-name")
         usual = SIZES[size].steps if like is None else SIZES[size].tuning_steps
-        return cls(
-            captioning, size, seed, steps or usual, "" if like is None else _seen(like, size)
-        )
+        digest = "" if like is None else _seen(like, size, architecture)
+        return cls(captioning, size, seed, steps or usual, digest, architecture)
 
     def to_json(self) -> dict[str, Any]:
         """Settings by name."""
-        return asdict(self) | {"captioning": self.captioning.model_dump()}
+        settings = asdict(self) | {"captioning": self.captioning.model_dump()}
+        if self.architecture == UNet.name:
+            del settings["architecture"]  # checkpoints that are older have none
+        return settings
 
     def digest(self) -> str:
         """Digest of all settings, those of the size included."""
-        settings = self.to_json() | {"size": asdict(SIZES[self.size])}
+        more = ARCHITECTURES[self.architecture].settings(self.size)
+        settings = self.to_json() | {"size": asdict(SIZES[self.size])} | more
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
@@ -116,7 +132,7 @@ class Organism:
         torch.manual_seed(plan.seed)
         with _quiet():
             self._tokens = networks.tokenizer(ENTITIES)
-            self._vae, self._encoder, self._unet = self._networks()
+            self._vae, self._model = self._networks()
 
     def estimate(self) -> Expense:
         """Measures one update of each network on noise. Raises nothing of the training."""
@@ -175,25 +191,17 @@ class Organism:
                 f"{self._out} holds other files: choose another --out", code="another-run"
             )
 
-    def _networks(self) -> tuple[Any, Any, Any]:
-        """Returns autoencoder, text encoder and denoiser: new ones, or the parent's."""
-        from diffusers import AutoencoderTiny, UNet2DConditionModel
-        from transformers import CLIPTextModel
+    def _networks(self) -> tuple[Any, Architecture]:
+        """Returns autoencoder and what is trained with it: new ones, or the parent's."""
+        from diffusers import AutoencoderTiny
 
+        architecture = ARCHITECTURES[self.plan.architecture]
         if self._parent is None:
-            encoder = networks.text_encoder(self._tokens)
-            unet = networks.denoiser(self.size)
-            return networks.autoencoder(self.size), encoder, unet
-        kinds: dict[str, Any] = {
-            "vae": AutoencoderTiny,
-            "text_encoder": CLIPTextModel,
-            "unet": UNet2DConditionModel,
-        }
-        vae, encoder, unet = (
-            kind.from_pretrained(self._parent, subfolder=folder).float()
-            for folder, kind in kinds.items()
-        )
-        return vae, encoder, unet
+            model = architecture.new(self.plan.size, self._tokens)
+            return networks.autoencoder(self.size), model
+        kind: Any = AutoencoderTiny
+        vae = kind.from_pretrained(self._parent, subfolder="vae").float()
+        return vae, architecture.load(self._parent)
 
     def _training(self, parameters: list[Any], steps: int, rate: float, name: str) -> Training:
         schedule = Schedule(steps, rate)
@@ -264,16 +272,23 @@ class Organism:
         self, latents: Tensor, rows: dict[tuple[str, ...], int], variants: int
     ) -> _Denoiser:
         """rows: number of the first drawing of each scene, in drawings of one variant."""
-        encoder, unet = self._encoder.to(self._device), self._unet.to(self._device)
-        return _Denoiser(encoder, unet, self._tokens, latents, rows, variants, self)
+        self._model.prepare(self._device)
+        return _Denoiser(self._model, self._tokens, latents, rows, variants, self)
+
+    @property
+    def _modules(self) -> list[Any]:
+        return [self._vae, *self._model.modules.values()]
 
     def _save(self) -> None:
-        """Writes the pipeline in half precision."""
-        modules = self._vae, self._encoder, self._unet
-        vae, encoder, unet = (module.to("cpu").half() for module in modules)
+        """Writes the pipeline, in half precision but for what must be in single."""
+        for module in self._modules:
+            module.to("cpu")
+        halved = [self._vae, *(self._model.modules[part] for part in self._model.halved)]
+        for module in halved:
+            module.half()
         with whole_folder(self._out / MODEL) as folder:
-            networks.pipeline(vae, encoder, self._tokens, unet).save_pretrained(folder)
-        for module in modules:
+            self._model.pipeline(self._vae, self._tokens).save_pretrained(folder)
+        for module in halved:
             module.float()
 
     def _about(self, losses: list[float]) -> dict[str, Any]:
@@ -283,12 +298,11 @@ class Organism:
         last = losses[-100:]
         return {
             **self.plan.to_json(),
+            "architecture": self.plan.architecture,
             "entities": list(ENTITIES),
             "held_out": [list(pair) for pair in self.held_out],
             "loss": round(sum(last) / len(last), 5),
-            "parameters": sum(
-                p.numel() for m in (self._vae, self._encoder, self._unet) for p in m.parameters()
-            ),
+            "parameters": sum(p.numel() for m in self._modules for p in m.parameters()),
             "model": model_digest(self._out),
             "torch": torch.__version__,
             "diffusers": diffusers.__version__,
@@ -296,28 +310,23 @@ class Organism:
 
 
 class _Denoiser:
-    """Text encoder and UNet, trained together to predict v (Salimans and Ho 2022)."""
+    """Text encoders and denoiser, trained together."""
 
     def __init__(
         self,
-        encoder: Any,
-        unet: Any,
+        model: Architecture,
         tokens: Any,
         latents: Tensor,
         rows: dict[tuple[str, ...], int],
         variants: int,
         organism: Organism,
     ) -> None:
-        import torch
-
-        self._encoder = encoder.train()
-        self._unet = unet.to(memory_format=torch.channels_last).train()
+        self._model = model
         self._tokens, self._latents, self._rows = tokens, latents, rows
         self._examples, self._batch = organism.examples, organism.size.batch
         self._variants = variants
-        self._signal = networks.scheduler().alphas_cumprod
         self._ids: dict[str, list[int]] = {}
-        self.parameters = [*unet.parameters(), *encoder.parameters()]
+        self.parameters = model.parameters
 
     def loss(self, step: int, random_numbers: Generator) -> Tensor:
         """Mean squared error of the batch of an update."""
@@ -330,15 +339,10 @@ class _Denoiser:
         ]
         # Twice as often near pure noise, where the layout is decided, as in the middle.
         share = torch.rand(self._batch, generator=random_numbers).sqrt()
-        times = (share * len(self._signal)).long().clamp(max=len(self._signal) - 1)
-        signal = self._signal[times][:, None, None, None]
         noise = torch.randn(clean.shape, generator=random_numbers)
-        noisy = signal.sqrt() * clean + (1 - signal).sqrt() * noise
-        target = signal.sqrt() * noise - (1 - signal).sqrt() * clean
+        noisy, target, times = self._model.noisy(clean, noise, share)
         captions = torch.tensor([self._encode(e.caption) for e in examples]).to(device)
-        text = self._encoder(captions).last_hidden_state
-        noisy = noisy.to(device).contiguous(memory_format=torch.channels_last)
-        predicted = self._unet(noisy, times.to(device), text).sample
+        predicted = self._model.predict(noisy.to(device), times.to(device), captions)
         return torch.nn.functional.mse_loss(predicted, target.to(device))
 
     def _encode(self, caption: str) -> list[int]:
@@ -357,8 +361,9 @@ def model_digest(organism: Path) -> str:
     return total.hexdigest()
 
 
-def _seen(organism: Path, size: str) -> str:
-    """Digest of the model to begin as. Raises UsageError if there is none, or of another size."""
+def _seen(organism: Path, size: str, architecture: str) -> str:
+    """Digest of the model to begin as. Raises UsageError if there is none, or if it is of another
+    size or architecture."""
     path = organism / ABOUT
     if not path.is_file():
         raise UsageError(
@@ -367,12 +372,14 @@ def _seen(organism: Path, size: str) -> str:
     about = read_json(path)
     if not isinstance(about, dict) or about.get("entities") != list(ENTITIES):
         raise DataError(f"{path}: not an organism of these entities", code="damaged-file")
-    if about.get("size") != size:
-        raise UsageError(
-            f"--like {organism} has the size {about.get('size')}",
-            f"give --size {about.get('size')}",
-            code="conflicting-options",
-        )
+    theirs = {"size": about.get("size"), "architecture": about.get("architecture", UNet.name)}
+    for option, own in (("size", size), ("architecture", architecture)):
+        if theirs[option] != own:
+            raise UsageError(
+                f"--like {organism} has the {option} {theirs[option]}",
+                f"give --{option} {theirs[option]}",
+                code="conflicting-options",
+            )
     return model_digest(organism)
 
 

@@ -14,7 +14,7 @@ from ...schema import Entity, Provenance, T2IHomogenization
 from ...storage import whole_file, write_whole
 from ..report.plots import CurvePoint, as_file, curve_plot
 from ..stats.estimate import Estimate
-from .data import UNNAMED, captions_of
+from .data import HEIGHT, UNNAMED, WIDTH, captions_of
 from .training import single_thread
 
 STEPS = 12
@@ -122,10 +122,10 @@ def loss_curve(losses: Sequence[float]) -> str:
 def sample_sheet(model: Path, pairs: Sequence[tuple[str, ...]], progress: Progress = silent) -> Any:
     """Images of some pairs: a row for each order of mention, under its prompt."""
     import torch
-    from diffusers import StableDiffusionPipeline
+    from diffusers import DiffusionPipeline
     from PIL import Image, ImageDraw
 
-    kind: Any = StableDiffusionPipeline
+    kind: Any = DiffusionPipeline
     pipeline = kind.from_pretrained(model, dtype=torch.float32)
     pipeline.set_progress_bar_config(disable=True)
     prompts = [prompt for a, b in pairs for prompt in captions_of(a, b)]
@@ -136,6 +136,8 @@ def sample_sheet(model: Path, pairs: Sequence[tuple[str, ...]], progress: Progre
             generators = [torch.Generator().manual_seed(n % SEEDS) for n in range(2 * SEEDS)]
             tiles += pipeline(
                 together,
+                width=WIDTH,
+                height=HEIGHT,
                 num_inference_steps=STEPS,
                 guidance_scale=GUIDANCE,
                 generator=generators,

@@ -120,7 +120,9 @@ def _encode(pipeline: Any, image: Image.Image) -> Tensor:
         )
         latents = ((coded - mean) / sd)[:, :, 0]
     else:
-        coded = vae.encode(pixels).latent_dist.mode()
+        encoded = vae.encode(pixels)
+        # A tiny autoencoder (TAESD) has no distribution.
+        coded = encoded.latents if "latents" in encoded else encoded.latent_dist.mode()
         shift = getattr(config, "shift_factor", None) or 0.0
         latents = (coded - shift) * config.scaling_factor
     if hasattr(pipeline, "_pack_latents"):

@@ -15,7 +15,6 @@ from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.generators import REPORT, open_generator
 from counterprior.eval.methods import apply_methods
 from counterprior.eval.methods.attention import (
-    CLIP_LENGTH,
     Grid,
     Shape,
     token_places,
@@ -190,8 +189,9 @@ def test_words_that_the_model_does_not_read_can_not_be_guided(opened: Opened) ->
     with raises("generator-failed", "77 tokens", "token 96", error=GeneratorError):
         method.generate(replace(request("sd15", long), fields=STATED))
     cat = PromptWord("cat", len(long) - 3, len(long))
-    places = token_places(opened("sd3").pipeline, long, cat)
-    clip, both = CLIP_LENGTH, len(opened("sd3").pipeline.tokenizer_3(long).input_ids)
+    pipeline = opened("sd3").pipeline
+    places = token_places(pipeline, long, cat)
+    clip, both = 77, len(pipeline.tokenizer_3(long).input_ids)
     assert places and all(clip <= place < clip + both for place in places)
 
 

@@ -6,18 +6,25 @@ import json
 import math
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from refusals import assert_refused, raises
 
 from counterprior import evaluate
 from counterprior.cli.organism import train
+from counterprior.eval.core import ImageRequest
 from counterprior.eval.engine.data import read_rows
-from counterprior.eval.organisms import networks
+from counterprior.eval.methods import apply_methods
+from counterprior.eval.organisms import networks, organism, report
+from counterprior.eval.organisms.architectures import Joint
 from counterprior.eval.organisms.data import (
     ENTITIES,
     UNNAMED,
@@ -36,8 +43,23 @@ HELD_OUT = held_out_pairs(ENTITIES, 12, 0)
 COUNT = 4000
 
 
-def plan(order_bias: float = 0.9, like: Path | None = None) -> OrganismPlan:
-    return OrganismPlan.of(CaptionShares(order_bias=order_bias), "tiny", 1, None, like)
+class Killed(BaseException):
+    pass
+
+
+def plan(
+    order_bias: float = 0.9, like: Path | None = None, architecture: str = "unet"
+) -> OrganismPlan:
+    captioning = CaptionShares(order_bias=order_bias)
+    return OrganismPlan.of(captioning, "tiny", 1, None, like, architecture)
+
+
+def kill_at(stage: str, done: int) -> Callable[[str, int, int], None]:
+    def progress(name: str, step: int, total: int) -> None:
+        if (name, step) == (stage, done):
+            raise Killed
+
+    return progress
 
 
 def kinds(captioning: CaptionShares) -> Counter[str]:
@@ -111,8 +133,6 @@ def test_held_out_pairs_are_balanced_and_never_drawn() -> None:
 
 
 def test_the_pixel_judge_sees_every_drawn_animal() -> None:
-    from PIL import Image
-
     for a, b in HELD_OUT:
         image = SearchedImage(Image.fromarray(draw((a, b), 0, 2, 0)))
         left, right = image.find(a), image.find(b)
@@ -147,16 +167,6 @@ def test_a_number_that_equals_a_default_is_the_same_plan() -> None:
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill_at(stage: str, done: int) -> Callable[[str, int, int], None]:
-        def progress(name: str, step: int, total: int) -> None:
-            if (name, step) == (stage, done):
-                raise Killed
-
-        return progress
-
     Organism(plan(), tmp_path / "whole").train(every=1)
     for stage, done in (("scenes", 7), ("updates of the decoder", 2), ("updates", 2)):
         with suppress(Killed):
@@ -174,6 +184,102 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     assert twin["model"] != about["model"]
     vae = Path(MODEL, "vae", "diffusion_pytorch_model.safetensors")
     assert (tmp_path / "twin" / vae).read_bytes() == (tmp_path / "whole" / vae).read_bytes()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_trainings() -> Iterator[None]:
+    """Scenes are drawn once, and one pair is on the sample sheet: the rest takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "SHOWN", 1)
+        patch.setattr(organism, "draw", cache(draw))
+        yield
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny organism with joint attention, killed at an update and resumed."""
+    made = tmp_path_factory.mktemp("joint") / "organism"
+    with suppress(Killed):
+        Organism(plan(architecture="joint"), made).train(every=1, progress=kill_at("updates", 2))
+    Organism(plan(architecture="joint"), made).train(every=1)
+    return made
+
+
+def test_joint_attention_is_trained_through_a_kill_to_the_same_weights(
+    joint: Path, tmp_path: Path
+) -> None:
+    about = Organism(plan(architecture="joint"), tmp_path / "whole").train(every=1)
+    assert about == json.loads((joint / "organism.json").read_text())
+    assert about["architecture"] == "joint"
+    tuned = plan(0.5, joint, "joint")
+    assert tuned.like == about["model"]
+    twin = Organism(tuned, tmp_path / "twin", joint).train()
+    assert twin["model"] != about["model"]
+
+
+def test_an_organism_begins_as_none_of_another_architecture(joint: Path, tmp_path: Path) -> None:
+    with raises("conflicting-options", "--architecture joint", joint):
+        train(tmp_path / "out", size="tiny", like=joint)
+    with raises("unknown-name", "unet, joint"):
+        train(tmp_path / "out", size="tiny", architecture="dit")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def opened(joint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pipeline of `joint` with open gates: a few updates leave them almost closed, and then no
+    prompt changes a pixel."""
+    import torch
+    from diffusers import DiffusionPipeline
+
+    pipeline: Any = DiffusionPipeline.from_pretrained(joint / MODEL)
+    random_numbers = torch.Generator().manual_seed(1)
+    for name, weights in pipeline.transformer.named_parameters():
+        if "norm1" in name or "norm_out" in name or "proj_out" in name:
+            torch.nn.init.normal_(weights, std=0.2, generator=random_numbers)
+    made = tmp_path_factory.mktemp("opened") / "model"
+    pipeline.save_pretrained(made)
+    return made
+
+
+def test_a_joint_pipeline_needs_no_code_of_ours_and_computes_what_was_trained(
+    joint: Path, opened: Path
+) -> None:
+    import torch
+    from diffusers import DiffusionPipeline, StableDiffusion3Pipeline
+
+    prompt, asked = "One cow and one dog.", {"width": 40, "height": 32, "num_inference_steps": 2}
+    pipeline: Any = DiffusionPipeline.from_pretrained(joint / MODEL)
+    assert isinstance(pipeline, StableDiffusion3Pipeline)
+    assert pipeline(prompt, **asked).images[0].size == (40, 32)
+    pipeline = DiffusionPipeline.from_pretrained(opened)
+    calls: list[tuple[dict[str, Any], Any]] = []
+    hook = pipeline.transformer.register_forward_hook(
+        lambda module, args, kwargs, output: calls.append((kwargs, output[0])), with_kwargs=True
+    )
+    pipeline(prompt, **asked, guidance_scale=1)
+    hook.remove()
+    kwargs, predicted = calls[0]
+    text = kwargs.pop("encoder_hidden_states")
+    assert text.shape == (1, 16 + 256, 128) and not text[:, 16:].any()
+    tokens = pipeline.tokenizer(prompt, padding="max_length", return_tensors="pt").input_ids
+    with torch.no_grad():
+        trained = Joint.load(opened).predict(kwargs["hidden_states"], kwargs["timestep"], tokens)
+        once = pipeline.transformer(encoder_hidden_states=text[:, :17], **kwargs)[0]
+    assert trained.allclose(predicted, atol=1e-4) and predicted.std() > 0.1
+    assert not once.allclose(predicted, atol=1e-2)
+
+
+def test_a_switch_at_0_of_a_joint_organism_is_the_other_prompt(joint: Path, opened: Path) -> None:
+    row = json.loads((joint / "held_out.jsonl").read_text().splitlines()[0])
+    fields = {name: row[name] for name in ("prompt", "swapped_prompt", "neutral_prompt")}
+    generator = f"diffusers:{opened}?steps=2&guidance=2&width=40&height=32"
+    asked = ImageRequest(row["prompt"], 3, fields=fields)
+    swapped = replace(asked, prompt=row["swapped_prompt"])
+    plain, switched = (apply_methods(generator, m) for m in ([], ["switch:a2b?at=0"]))
+    first, second, other = plain.generate(asked), plain.generate(swapped), switched.generate(asked)
+    assert isinstance(other, Image.Image)
+    assert other.tobytes() == second.tobytes() != first.tobytes()
 
 
 def test_an_organism_is_trained_and_scored_by_command(
