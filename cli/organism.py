@@ -53,6 +53,7 @@ def train(
 
     Example: `counterprior organism train --order-bias .9 --seed 1 --out organisms/biased`
     """
+    from ..eval.organisms.architectures import ARCHITECTURES
     from ..eval.organisms.data import CaptionShares
     from ..eval.organisms.organism import MODEL, Organism, OrganismPlan
 
@@ -78,7 +79,8 @@ def train(
         return
     print(f"{about['steps']:,} updates, loss {about['loss']:.4f}")
     print_note(
-        f"model: {out / MODEL}, for --generator 'diffusers:{out / MODEL}?steps=12&guidance=2'; "
+        f"model: {out / MODEL}, for --generator 'diffusers:{out / MODEL}?"
+        f"{ARCHITECTURES[architecture].drawing}'; "
         f"prompts: {out / 'held_out.jsonl'} and {out / 'trained.jsonl'}, for --data; look at "
         f"{out / 'samples.png'} and {out / 'loss.svg'}"
     )

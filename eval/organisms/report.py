@@ -44,8 +44,8 @@ learns just this has an order effect of {expected:+.0f}. Pairs that no training 
 {held_out}.
 
 Trained with `counterprior organism train` (seed {seed}, {steps:,} updates{like}). Draw with
-{denoising} steps. Small models on drawn scenes say nothing about any product; what they show is how
-a prior gets from captions into images.
+{denoising} steps at `width={width}, height={height}`. Small models on drawn scenes say nothing
+about any product; what they show is how a prior gets from captions into images.
 
 Drawings: the sprite atlas of `counterprior`, see its `scenes/atlas/NOTICE.md` for art and licenses.
 """
@@ -107,6 +107,8 @@ def card(about: Mapping[str, Any]) -> str:
         steps=about["steps"],
         like=f", begun as the model {about['like'][:12]}" if about["like"] else "",
         denoising=STEPS,
+        width=WIDTH,
+        height=HEIGHT,
     )
 
 
