@@ -203,7 +203,7 @@ class Joint(Architecture):
 
         scheduler = FlowMatchEulerDiscreteScheduler(TIMES)  # type: ignore[no-untyped-call]
         encoder, third = mute()
-        return StableDiffusion3Pipeline(
+        return StableDiffusion3Pipeline(  # type: ignore[no-untyped-call]
             vae=vae,
             scheduler=scheduler,
             tokenizer=tokens,
