@@ -40,8 +40,8 @@ def train(
         str, Model(help="unet: cross-attention; joint: joint attention and flow, as SD3 has.")
     ] = "unet",
     like: Annotated[
-        Path | None, Model(help="Folder of a trained organism to begin as, for a short training.")
-    ] = None,
+        str, Model(help="Organism to begin as, for a short training: even, biased, or a folder.")
+    ] = "",
     steps: Annotated[
         int | None, Cost(min=1, help="Updates of the denoiser; by default the size's.")
     ] = None,
@@ -53,9 +53,9 @@ def train(
 
     Example: `counterprior organism train --order-bias .9 --seed 1 --out organisms/biased`
     """
-    from ..eval.organisms.architectures import ARCHITECTURES
+    from ..eval.checkpoints.shipped import MODEL, find_organism
     from ..eval.organisms.data import CaptionShares
-    from ..eval.organisms.organism import MODEL, Organism, OrganismPlan
+    from ..eval.organisms.organism import Organism, OrganismPlan
 
     captioning = CaptionShares(
         order_bias=order_bias,
@@ -66,8 +66,9 @@ def train(
         dropout=dropout,
         noise=noise,
     )
-    plan = OrganismPlan.of(captioning, size, seed, steps, like, architecture)
-    organism = Organism(plan, out, like)
+    parent = find_organism(like) if like else None
+    plan = OrganismPlan.of(captioning, size, seed, steps, parent, architecture)
+    organism = Organism(plan, out, parent)
     expense = organism.estimate()
     print_note(
         f"about {expense.seconds / 60:,.0f} minutes on this machine, {expense.megabytes:,.0f} MB"
@@ -79,9 +80,8 @@ def train(
         return
     print(f"{about['steps']:,} updates, loss {about['loss']:.4f}")
     print_note(
-        f"model: {out / MODEL}, for --generator 'diffusers:{out / MODEL}?"
-        f"{ARCHITECTURES[architecture].drawing}'; "
-        f"prompts: {out / 'held_out.jsonl'} and {out / 'trained.jsonl'}, for --data; look at "
+        f"score it: --generator organism:{out} --data {out / 'held_out.jsonl'}, or "
+        f"{out / 'trained.jsonl'}; diffusers loads {out / MODEL}; look at "
         f"{out / 'samples.png'} and {out / 'loss.svg'}"
     )
 

@@ -73,6 +73,7 @@ REGISTRIES = (CAPTIONERS, DETECTORS, EXTRACTORS, GENERATORS, JUDGES, METHODS, SC
 TABLES = {entry.place for registry in REGISTRIES for entry in registry.values()}
 """Every adapter, as ``module:Class``."""
 BY_NAME = {
+    "eval.generators.diffusion": {"eval.organisms.generator"},
     "eval.generators.render": {"eval.selftest.trials", "eval.selftest.rows"},
     "eval.judges.by_rule": {"eval.judges.checker.judge"},
     "eval.judges.faulty": {"eval.selftest.run"},

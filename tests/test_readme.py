@@ -1,7 +1,9 @@
 """The README is run, with the pages that list configs and commands: their examples and numbers."""
 
 import doctest
+import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -77,7 +79,9 @@ def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[...,
     """Those of the README, of the page on scoring, which continues it, and of all commands."""
     pages = README + SCORING + COMMANDS
     shown = re.findall(r"^\$ (?:\.venv/bin/)?counterprior ([\w-]+)([^#\n]*)", pages, re.MULTILINE)
-    commands = [(name, arguments.split()) for name, arguments in shown if name not in NEED_MORE]
+    commands = [
+        (name, shlex.split(arguments)) for name, arguments in shown if name not in NEED_MORE
+    ]
     commands = [(name, words) for name, words in commands if "MODEL" not in " ".join(words)]
     assert {name for name, _ in commands} == {
         *("build", "validate", "diff", "verify", "prompts", "plan"),
@@ -96,6 +100,17 @@ def test_the_commands_run(text_release: Path, tmp_path: Path, cli: Callable[...,
     told = re.findall(r"[\w.]*\w", output)
     assert told[0] == "hom"
     assert any(told == line[n : n + len(told)] for line in printed for n in range(len(line)))
+    table = re.findall(
+        r"^\| `(runs/\w+)` \| (.*) \| (.*) to (.*) \| (.*) \|$", README, re.MULTILINE
+    )
+    assert len(table) == 4
+    for folder, *numbers in table:
+        (judged,) = json.loads((tmp_path / folder / "scores.json").read_text())
+        scores = {score["name"]: score for score in judged["scores"] if score["group"] == "all"}
+        effect, valid = scores["order_effect"], scores["valid"]
+        measured = [effect["value"], *effect["interval"], valid["value"]]
+        # Another processor may round to another pixel, and so to another verdict on an image.
+        assert measured == pytest.approx([float(number) for number in numbers], abs=2.5), folder
 
 
 def test_its_images_and_links_exist() -> None:

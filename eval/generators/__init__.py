@@ -108,6 +108,7 @@ GENERATORS: Registry[Generator] = Registry(
         "inference": RegistryEntry(f"{__name__}.inference:HostedModel", paid=True),
         "openai-image": RegistryEntry(f"{__name__}.openai_image:OpenAIImages", paid=True),
         "openai-video": RegistryEntry(f"{__name__}.openai_video:OpenAIVideos", paid=True),
+        "organism": "counterprior.eval.organisms.generator:OrganismGenerator",
         "render": f"{__name__}.render:RenderGenerator",
     },
     protocol=Generator,

@@ -55,8 +55,6 @@ class Architecture:
     """Module and class of each part by its folder, the denoiser first."""
     halved: ClassVar[tuple[str, ...]]
     """Parts whose files are in half precision."""
-    drawing: ClassVar[str] = "steps=12&guidance=2"
-    """Options of a generator's spec to begin with."""
 
     def __init__(self, modules: dict[str, Any]) -> None:
         """modules: those of `parts`, by the same names."""
@@ -167,7 +165,6 @@ class Joint(Architecture):
     }
     # transformers opens a file in its own precision, diffusers in single; the pipeline takes one.
     halved = ("transformer",)
-    drawing = f"{Architecture.drawing}&width={WIDTH}&height={HEIGHT}"  # else a square
 
     @classmethod
     def settings(cls, size: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ...errors import DataError, UsageError
 from ...parsing import read_json
 from ...progress import Progress, silent
 from ...storage import folder_lock, whole_file, whole_folder, write_json
+from ..checkpoints.shipped import ABOUT, MODEL
 from . import networks
 from .architectures import ARCHITECTURES, Architecture, UNet
 from .data import ENTITIES, HEIGHT, WIDTH, CaptionShares, Examples, draw, held_out_pairs
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Generator, Tensor
 
-ABOUT = "organism.json"
-"""Name of the file that says what an organism was trained on."""
-MODEL = "model"
-"""Name of the pipeline's folder."""
 HELD_OUT = 12
 """Pairs that no training scene shows."""
 DRAWINGS = 0
@@ -71,8 +68,9 @@ class OrganismPlan:
     ) -> OrganismPlan:
         """The plan of a command.
 
-        steps: None for as many as the size has. Raises UsageError for an unknown size or
-        architecture, and for an organism to begin as that is not there or of another one.
+        steps: None for as many as the size has. like: folder of a trained organism, as
+        `find_organism` returns it. Raises UsageError for an unknown size or architecture, and for
+        an organism of another one.
         """
         for option, name, known in (
             ("--size", size, [*SIZES]),
@@ -130,7 +128,7 @@ class Organism:
         )
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         torch.manual_seed(plan.seed)
-        with _quiet():
+        with quiet():
             self._tokens = networks.tokenizer(ENTITIES)
             self._vae, self._model = self._networks()
 
@@ -162,7 +160,7 @@ class Organism:
         if another process trains in this folder.
         """
         self._out.mkdir(parents=True, exist_ok=True)
-        with folder_lock(self._work), _quiet():
+        with folder_lock(self._work), quiet():
             images = self._scenes(progress)
             if self._parent is None:
                 self._train_decoder(images, every, progress)
@@ -288,6 +286,11 @@ class Organism:
             module.half()
         with whole_folder(self._out / MODEL) as folder:
             self._model.pipeline(self._vae, self._tokens).save_pretrained(folder)
+            for path in folder.glob("*/config.json"):
+                settings = {n: v for n, v in read_json(path).items() if n != "_name_or_path"}
+                if "dtype" in settings:  # transformers obeys it, and diffusers loads float32
+                    settings["dtype"] = "float32"
+                write_json(path, settings)
         for module in halved:
             module.float()
 
@@ -362,13 +365,9 @@ def model_digest(organism: Path) -> str:
 
 
 def _seen(organism: Path, size: str, architecture: str) -> str:
-    """Digest of the model to begin as. Raises UsageError if there is none, or if it is of another
-    size or architecture."""
+    """Digest of the model to begin as. Raises UsageError if it is of another size or
+    architecture."""
     path = organism / ABOUT
-    if not path.is_file():
-        raise UsageError(
-            f"--like {organism}: no organism that is trained to its end", code="no-such-file"
-        )
     about = read_json(path)
     if not isinstance(about, dict) or about.get("entities") != list(ENTITIES):
         raise DataError(f"{path}: not an organism of these entities", code="damaged-file")
@@ -399,7 +398,7 @@ def _blank(count: int) -> NDArray[Any]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Hides progress bars and warnings of diffusers and transformers within it: they are of
     classes that an organism doesn't use."""
     from diffusers.utils import logging as of_diffusers

@@ -14,7 +14,7 @@ from ...schema import Entity, Provenance, T2IHomogenization
 from ...storage import whole_file, write_whole
 from ..report.plots import CurvePoint, as_file, curve_plot
 from ..stats.estimate import Estimate
-from .data import HEIGHT, UNNAMED, WIDTH, captions_of
+from .data import HEIGHT, UNNAMED, WIDTH, CaptionShares, captions_of
 from .training import single_thread
 
 STEPS = 12
@@ -43,9 +43,16 @@ Of its neutral captions of two animals, the left one is named first in {share:.0
 learns just this has an order effect of {expected:+.0f}. Pairs that no training scene shows:
 {held_out}.
 
-Trained with `counterprior organism train` (seed {seed}, {steps:,} updates{like}). Draw with
-{denoising} steps at `width={width}, height={height}`. Small models on drawn scenes say nothing
-about any product; what they show is how a prior gets from captions into images.
+Trained by
+
+```console
+$ {command}
+```
+{like}
+Digest of the weights: `{model}`.
+
+Draw with {denoising} steps at `width={width}, height={height}`. Small models on drawn scenes say
+nothing about any product; what they show is how a prior gets from captions into images.
 
 Drawings: the sprite atlas of `counterprior`, see its `scenes/atlas/NOTICE.md` for art and licenses.
 """
@@ -103,13 +110,31 @@ def card(about: Mapping[str, Any]) -> str:
         share=100 * causes["order_bias"],
         expected=100 * (2 * causes["order_bias"] - 1),
         held_out=pairs,
-        seed=about["seed"],
-        steps=about["steps"],
-        like=f", begun as the model {about['like'][:12]}" if about["like"] else "",
+        command=command(about),
+        like=f"\nwhere FOLDER holds the model `{about['like']}`.\n" if about["like"] else "",
+        model=about["model"],
         denoising=STEPS,
         width=WIDTH,
         height=HEIGHT,
     )
+
+
+def command(about: Mapping[str, Any]) -> str:
+    """The command that trains an organism with these settings; usual ones are left out."""
+    causes = CaptionShares.model_validate(about["captioning"]).model_dump(exclude_defaults=True)
+    settings = {
+        "order_bias": about["captioning"]["order_bias"],
+        **causes,
+        "size": about["size"],
+        "architecture": about.get("architecture", ""),
+        "seed": about["seed"],
+        "steps": about["steps"],
+        **({"like": "FOLDER"} if about["like"] else {}),
+    }
+    options = " ".join(
+        f"--{name.replace('_', '-')} {value}" for name, value in settings.items() if value != ""
+    )
+    return f"counterprior organism train {options} --out organism"
 
 
 def loss_curve(losses: Sequence[float]) -> str:

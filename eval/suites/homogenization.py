@@ -19,6 +19,7 @@ from PIL.Image import Image
 from ...parsing import parse, read_rows
 from ...scenes.scene import Scene
 from ...schema import I2IHomogenization, T2IHomogenization
+from ..checkpoints.shipped import organism_prompts
 from ..core import INVALID, ORIGINAL, PROBES, Case, Cluster, Outcome, Question, Score
 from ..questions.asking import Alternative, Subject, ask_which
 from ..stats.bootstrap import Array
@@ -325,8 +326,8 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
 
     @classmethod
     def read_file(cls, text: str) -> list[T2IHomogenization] | None:
-        """Rows of a JSON Lines file, such as `organism train` writes."""
-        path = Path(text)
+        """Rows of a JSON Lines file, such as `organism train` writes, or of a shipped one."""
+        path = organism_prompts(text) or Path(text)
         if path.suffix != ".jsonl" or not path.is_file():
             return None
         return [parse(T2IHomogenization, row, path, line) for line, row in read_rows(path)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,31 @@ def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
         run(bin_ / "counterprior", *words.split(), cwd=work)
     (work / "page.py").write_text(RUN)
     print(run(bin_ / "python", "page.py", PAGE, cwd=work))
+
+
+@pytest.mark.lane
+def test_the_organisms_are_in_the_wheel(tmp_path: Path) -> None:
+    pytest.importorskip("diffusers")
+    wheel = build_wheel(tmp_path)
+    assert wheel.stat().st_size < 30e6
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    shipped = Path("eval", "checkpoints", "organisms")
+    files = sorted(p.relative_to(ROOT) for p in (ROOT / shipped).rglob("*") if p.is_file())
+    assert len(files) > 20
+    for file in files:
+        packed = tmp_path / "site" / "counterprior" / file
+        assert packed.read_bytes() == (ROOT / file).read_bytes(), file
+    words = ("generate", "--suite", "t2i_homogenization", "--data", "organism:held_out", "--limit")
+    site = str(tmp_path / "site")
+    start = f"import sys; sys.path.insert(0, {site!r})"
+    there = f"assert main.__file__.startswith({site!r})"
+    program = f"{start}; import counterprior.cli.main as main; {there}; main.app()"
+    for name in ("even", "biased"):
+        made = tmp_path / name
+        options = (*words, 1, "--generator", f"organism:{name}?steps=2", "--out", made)
+        run(sys.executable, "-c", program, *options, cwd=tmp_path)
+        assert len([*made.rglob("*.png")]) == 2
 
 
 @pytest.mark.lane

@@ -19,6 +19,7 @@ from counterprior.eval.judges import open_judge
         ("anthropic:m", "anthropic", "agents"),
         ("openai-image:m", "openai", "agents"),
         ("diffusers:{here}", "diffusers", "models"),
+        ("organism:even", "diffusers", "models"),
         ("hf-vlm:{here}", "torch", "models"),
     ],
 )
@@ -29,7 +30,7 @@ def test_a_missing_library_is_one_line(
         (tmp_path / name).write_text("{}")
     monkeypatch.setitem(sys.modules, library, None)
     with raises("missing-library", f"needs {library}", f"counterprior[{extra}]"):
-        if spec.startswith(("diffusers", "openai-image")):
+        if spec.startswith(("diffusers", "organism", "openai-image")):
             open_generator(spec.format(here=tmp_path))
         else:
             open_judge(spec.format(here=tmp_path), Cost().plan(tmp_path))
