@@ -179,6 +179,15 @@ class RenderGenerator(Options):
         drawer = self.model_copy(update=unbiased) if blind else self
         return drawer.generate(replace(request, prompt=content))
 
+    def generate_preview(self, request: ImageRequest, at: int) -> Image | Clip:
+        """Draws what step `at` predicts, from 0: its image once the layout is settled, and before
+        that one without a bias, from another seed. Raises as `scene`."""
+        if at >= self.decides - 1:
+            return self.generate(request)
+        unbiased = self.model_copy(update={"order_bias": 0.0, "rtl_bias": 0.0})
+        seed = random.Random(f"preview/{request.seed}/{at}").randrange(2**31)
+        return unbiased.generate(replace(request, seed=seed))
+
     def guided(self, strength: float, unstated: bool = False) -> RenderGenerator:
         """This generator under stronger guidance, added to its own, at most 1.
 

@@ -81,6 +81,7 @@ METHODS: Registry[Generator] = Registry(
         "boxes": f"{__name__}.boxes:Boxes",
         "best-of": f"{__name__}.best_of:BestOf",
         "lora": f"{__name__}.lora:Lora",
+        "preview": f"{__name__}.preview:Preview",
         "psg": f"{__name__}.psg:Guidance",
         "rephrase": f"{__name__}.rephrase:Rephrase",
         "switch": f"{__name__}.switch:Switch",

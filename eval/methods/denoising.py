@@ -10,7 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
+
+from ...errors import UsageError
 
 DENOISERS = ("transformer", "transformer_2", "unet")
 """Parts of a pipeline that denoise; Wan 2.2 has two, for early and late steps."""
@@ -131,3 +134,77 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) or type(a) is not type(b):
         return a is b
     return bool(a == b)
+
+
+@contextmanager
+def predicting(pipeline: Any, at: int) -> Iterator[None]:
+    """Within it, a call of the pipeline ends in the clean image that step `at` predicts, from 0.
+
+    The pipeline decodes it as it decodes its last latents. Pipelines that can be interrupted skip
+    the steps that remain; others take them without effect. Raises UsageError, at that step, for a
+    scheduler that predicts no clean image.
+    """
+    scheduler = pipeline.scheduler
+    step, done = scheduler.step, 0
+
+    def replacement(
+        model_output: Any, timestep: Any, sample: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        nonlocal done
+        done += 1
+        if done <= at:
+            return step(model_output, timestep, sample, *args, **kwargs)
+        clean = sample
+        if done == at + 1:
+            options = {k: v for k, v in kwargs.items() if k != "return_dict"}
+            clean = _predicted(scheduler, step, (model_output, timestep, sample, *args), options)
+            pipeline._interrupt = True
+        clean = clean.to(sample.dtype)
+        return (clean,) if kwargs.get("return_dict") is False else _Step(clean)
+
+    scheduler.step = replacement
+    try:
+        yield
+    finally:
+        del scheduler.step  # the class's own is back
+        if hasattr(pipeline, "_interrupt"):
+            pipeline._interrupt = False
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step of a scheduler, as pipelines read it."""
+
+    prev_sample: Any
+
+
+def _predicted(scheduler: Any, step: Callable[..., Any], call: Any, options: Arguments) -> Any:
+    """The clean latents that a call of a scheduler's step predicts.
+
+    call: model output, timestep and sample; options: the others. Raises UsageError without any.
+    """
+    output, timestep, sample = call[:3]
+    name = type(scheduler).__name__
+    if getattr(scheduler, "order", 1) > 1:
+        raise _no_prediction(name)
+    is_flow = not hasattr(scheduler, "alphas_cumprod")
+    converts = hasattr(scheduler, "convert_model_output")
+    if (is_flow or converts) and scheduler.step_index is None:
+        scheduler._init_step_index(timestep)
+    if is_flow:  # straight lines: sample = (1 - sigma) clean + sigma noise, output = noise - clean
+        return sample.float() - float(scheduler.sigmas[scheduler.step_index]) * output.float()
+    if converts:
+        config = scheduler.config
+        if not (config.get("predict_x0") or "++" in config.get("algorithm_type", "")):
+            raise _no_prediction(name)
+        return scheduler.convert_model_output(output, sample=sample)
+    clean = getattr(step(*call, **{**options, "return_dict": True}), "pred_original_sample", None)
+    if clean is None:
+        raise _no_prediction(name)
+    return clean
+
+
+def _no_prediction(scheduler: str) -> UsageError:
+    return UsageError(
+        f"preview: {scheduler} predicts no clean image", "add scheduler=DDIM", code="unsupported"
+    )

@@ -72,16 +72,7 @@ class QualityChange(Comparison):
     @property
     def claim_text(self) -> str:
         """The claim in words; a dash without a margin."""
-        if self.claim is None:
-            return "-"
-        size = value_text(self.margin, self.unit)
-        words = {
-            EQUIVALENT: f"equivalent within ±{size}",
-            NOT_WORSE: f"not worse by more than {size}",
-            LOST: f"lost more than {size}",
-            UNDECIDED: f"undecided at {size}",
-        }
-        return f"{words[self.claim.verdict]} (p {p_text(self.claim.p_value)})"
+        return "-" if self.claim is None else claim_text(self.claim, self.margin, self.unit)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -107,6 +98,18 @@ class QualityChange(Comparison):
             }
         )
         return plain
+
+
+def claim_text(claim: LossClaim, margin: float, unit: str) -> str:
+    """A claim in words. margin: largest loss that doesn't matter, in the unit."""
+    size = value_text(margin, unit)
+    words = {
+        EQUIVALENT: f"equivalent within ±{size}",
+        NOT_WORSE: f"not worse by more than {size}",
+        LOST: f"lost more than {size}",
+        UNDECIDED: f"undecided at {size}",
+    }
+    return f"{words[claim.verdict]} (p {p_text(claim.p_value)})"
 
 
 NUMBERS = ("before", "after", "difference", "95 %", "p", "Holm", "pairs")

@@ -92,9 +92,13 @@ def value_text(value: float, unit: str, undefined: str = UNDEFINED) -> str:
     ('51.3', '0.500', '1,700')
     >>> value_text(0.9951, LOG_ODDS), value_text(float("nan"), "%")
     ('1.00', 'undefined')
+    >>> value_text(0.00004, "p")
+    '< 0.001'
     """
     if math.isnan(value):
         return undefined
+    if unit == "p":
+        return p_text(value)
     digits = {"%": 1, LOG_ODDS: 2, "1": 3}
     return f"{value:.{digits[unit]}f}" if unit in digits else f"{value:,.0f}"
 

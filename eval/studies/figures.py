@@ -12,6 +12,7 @@ from ..report.plots import (
     as_file,
     curve_plot,
     difference_plot,
+    interval_plot,
     pair_plot,
     risk_plot,
     score_scatter,
@@ -121,9 +122,28 @@ def scatter(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) 
     return as_file(score_scatter(points, printed, (columns[0].name, columns[1].name)), title)
 
 
+def intervals(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) -> str:
+    """Draws the first column's numbers with their intervals, one line under the other. Lines whose
+    names end alike, after a comma, have one color; those in another unit are left out."""
+    shown = [
+        (f"{line.name}, {line.section}" if line.section else line.name, line.cells[0].score)
+        for line in lines
+        if line.cells[0].score is not None and not line.cells[0].gap
+    ]
+    drawn = [(name, score) for name, score in shown if score and score.unit == shown[0][1].unit]
+    ends = list(dict.fromkeys(name.partition(", ")[2] for name, _ in drawn))
+    rows = [(name, score, ends.index(name.partition(", ")[2])) for name, score in drawn]
+    reach = [end for _, score in drawn for end in (score.value, *score.interval) if end == end]
+    low, high = min([0.0, *reach]), max([0.0, *reach])
+    label = f"{columns[0].name}, %" if drawn and drawn[0][1].unit == "%" else columns[0].name
+    room = 0.05 * (high - low or 1.0)
+    return as_file(interval_plot(rows, label, (low - room, high + room), 0.0), title)
+
+
 TABLE_FIGURES: dict[str, Callable[[Sequence[Heading], Sequence[TableLine], str], str]] = {
     "courses": courses,
     "pairs": pairs,
     "scatter": scatter,
+    "intervals": intervals,
 }
 """Name in a layout -> function that draws it from the table's own numbers."""

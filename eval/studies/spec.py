@@ -502,6 +502,9 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
                 f"a judge is named {name!r}, too: give it another name",
             )
     losable = [*study.scorers, *(SUITES[s].headline.score for s in study.suites if s in SUITES)]
+    # A line's difference of replicates has a claim, too, of any score that it shows.
+    columns = study.table.columns if study.table else ()
+    losable += [c.measured for c in columns if c.score.startswith("replicates:")]
     for name in study.margins:
         if name not in losable:
             problem = unknown("headline score or scorer", name, dict.fromkeys(losable))

@@ -6,8 +6,10 @@ Every number carries its qualifications: a cell that isn't done is never a plain
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -16,13 +18,15 @@ from typing import Any
 from ..core import ALL, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
 from ..engine.run import Run, RunHeader
-from ..results.changes import QualityReport, quality_report_of
+from ..results.changes import QualityReport, claim_text, quality_report_of
 from ..results.leaderboard import leaderboard
 from ..results.marks import MARKS
 from ..results.quality import ImageQuality, read_quality
 from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
 from ..results.tables import effective_text, exclusions_text
+from ..stats.equivalence import claims
 from ..stats.estimate import value_text
+from ..stats.intervals import Interval
 from ..store.verdicts import VerdictLog
 from ..suites import SUITES
 from ..suites.scoring import MANY
@@ -30,6 +34,7 @@ from .figures import FIGURES, TABLE_FIGURES
 from .folder import Study
 from .scores import find_score, kind_of
 from .scores.corpora import read_corpus
+from .scores.replicates import mean_quality
 from .scores.scope import LabeledRun, ScoreInputs
 from .spec import StudyFile, labels_of
 from .status import CellStatus, study_status
@@ -44,6 +49,8 @@ from .table_layout import (
 )
 from .table_lines import Heading, TableEntry, TableLine
 
+WILDCARD = re.compile(r"[*?\[]")
+"""In the name of a line's generator: it stands for all that it fits."""
 Key = tuple[str, str, str]
 """Suite, generator and judge of a cell of the study."""
 
@@ -325,13 +332,36 @@ class _Table:
         judge = column.judge or line.judge or (section if by_generator else name)
         judge = column.scorer or judge
         generator = line.generator or (name if by_generator else section)
-        generators = [f"{generator}+{method}" if method else generator]
+        conditions = [generator] if isinstance(generator, str) else generator
+        generators = [
+            f"{replicate}+{method}" if method else replicate
+            for condition in conditions
+            for replicate in self._replicates(condition)
+        ]
         keys = [
             (suite, generator_name, judge)
             for suite in column.suites
             for generator_name in (self.generators if self.layout.pooled else generators)
         ]
         return [k for k in keys if k in self.cells.statuses] if self.layout.pooled else keys
+
+    def _replicates(self, pattern: str) -> list[str]:
+        """Generators that a name with a wildcard stands for, or the one that has the name."""
+        fitting = [name for name in self.cells.file.all_generators if fnmatchcase(name, pattern)]
+        return fitting if WILDCARD.search(pattern) else [pattern]
+
+    def _conditions(self, line: LineLayout) -> list[int]:
+        """Number of the condition of each generator of a line that lists several."""
+        if isinstance(line.generator, str):
+            return []
+        return [n for n, c in enumerate(line.generator) for _ in self._replicates(c)]
+
+    def _subtracted(self, keys: Sequence[Key], line: LineLayout) -> list[Key]:
+        """Cells that a line's `less` takes from its own; empty without it."""
+        if not line.less:
+            return []
+        suite, _, judge = keys[0]
+        return [(suite, name, judge) for name in self._replicates(line.less)]
 
     def _around(self, score: str, key: Key) -> list[Key]:
         """Cells that a score reads besides its own."""
@@ -345,7 +375,9 @@ class _Table:
         return [
             k
             for k in self.cells.statuses
-            if k[0] == suite and k[2] == judge and (read is None or k[1] in read)
+            if k[0] == suite
+            and k[2] == judge
+            and (read is None or any(fnmatchcase(k[1], pattern) for pattern in read))
         ]
 
     def _scope(self, score: str, keys: Sequence[Key], line: LineLayout) -> ScoreInputs | None:
@@ -353,12 +385,36 @@ class _Table:
         entries = [self.cells.entries[key] for key in keys if key in self.cells.entries]
         if not entries or len(entries) < len(keys):
             return None
-        around = {key[1]: self.cells.entries.get(key) for key in self._around(score, keys[0])}
+        less = self._subtracted(keys, line)
+        if not less:
+            subtracted = []
+        elif not (subtracted := [self.cells.entries[k] for k in less if k in self.cells.entries]):
+            return None
+        around = {
+            neighbor[1]: self.cells.entries.get(neighbor)
+            for key in (*keys, *less)
+            for neighbor in self._around(score, key)
+        }
         rivals = {name: entry for name, entry in around.items() if entry is not None}
         base = rivals.get(keys[0][1].partition("+")[0])
-        return ScoreInputs(entries, base, rivals, name=keys[0][1], by_verdict=line.by_verdict)
+        return ScoreInputs(
+            entries,
+            subtracted,
+            self._conditions(line),
+            base,
+            rivals,
+            name=keys[0][1],
+            by_verdict=line.by_verdict,
+        )
 
     def _score(self, column: ColumnLayout, keys: Sequence[Key], line: LineLayout) -> Score | None:
+        if column.scorer and (len(keys) > 1 or line.less):
+            qualities, bases = (
+                [self.cells.qualities[key] for key in of if key in self.cells.qualities]
+                for of in (keys, self._subtracted(keys, line))
+            )
+            matched = len(qualities) == len(keys) and len(bases) in (0, len(qualities))
+            return mean_quality(qualities, bases) if matched else None
         if column.scorer:
             return self._quality(column, keys[0])
         scope = self._scope(column.score, keys, line)
@@ -377,7 +433,11 @@ class _Table:
         if not statuses:  # left out of the study: `except` or `only`
             return TableEntry(None, paper=paper, notes=tuple(marks))
         subtracted = [(suite, generator, column.less) for suite, generator, _ in keys]
-        around = [*self._around(column.score, keys[0]), *(subtracted if column.less else ())]
+        around = [
+            *dict.fromkeys(around for key in keys for around in self._around(column.score, key)),
+            *self._subtracted(keys, line),
+            *(subtracted if column.less else ()),
+        ]
         statuses += [
             self.cells.statuses[k] for k in around if k in self.cells.statuses and k not in keys
         ]
@@ -396,6 +456,8 @@ class _Table:
                 marks += [self._note(MARKS[name].legend) for name in entry.judged.result.marks]
             if (odd := self._settings(entry)) and len(self._kinds(keys[0][0])) > 1:
                 marks.append(self._note(odd))
+        if score is not None and line.less and (claim := self._claim(column, score)):
+            marks.append(self._note(claim))
         if score is not None:
             marks += [self._note(text) for text in _warnings(score)]
             if column.scorer:
@@ -408,6 +470,21 @@ class _Table:
         if column.score == headline and column.group == ALL and not column.less:
             groups = self._ties.get((column.suites[0], keys[0][2]), {}).get(keys[0][1], "")
         return TableEntry(score, gap, groups, paper, tuple(sorted(set(marks))))
+
+    def _claim(self, column: ColumnLayout, change: Score) -> str:
+        """What a difference shows against the margin that the study states; empty without one."""
+        margin = self.cells.file.margins.get(column.measured)
+        if margin is None:
+            return ""
+        lower = any(
+            SUITES[suite].headline.score == column.measured
+            and SUITES[suite].headline.better == "lower"
+            for suite in column.suites
+        )
+        low, high = change.interval
+        loss = replace(change, value=-change.value, interval=Interval(-high, -low))
+        (claim,) = claims([loss if lower else change], margin)
+        return f"{column.measured}: {claim_text(claim, margin, change.unit)}"
 
     @cached_property
     def _ties(self) -> dict[tuple[str, str], dict[str, str]]:

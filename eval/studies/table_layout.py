@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ...errors import UsageError
 from ..results.clips import score_meanings
 from ..suites import SUITES
-from .scores import corpora, kind_of, name_problem
+from .scores import P_VALUE, corpora, kind_of, name_problem
 
 StudyFault = tuple[tuple[Any, ...], str, str]
 """Path of keys in a study file, code of the error, and the problem in words."""
@@ -55,6 +55,11 @@ class ColumnLayout(TablePart):
         return (self.suite,) if isinstance(self.suite, str) else self.suite
 
     @property
+    def measured(self) -> str:
+        """Name of the score without the prefix of replicates, or of the scorer."""
+        return self.scorer or self.score.removeprefix("replicates:")
+
+    @property
     def scorer(self) -> str:
         """Name of the scorer whose scores it shows; empty for none."""
         of_scorer = self.score.startswith(SCORER)
@@ -69,8 +74,13 @@ class ColumnLayout(TablePart):
 class LineLayout(TablePart):
     """Line whose generator, judge or score differs from its name."""
 
-    generator: str = ""
-    """Name in the study; else the name of the line, or of its section."""
+    generator: str | tuple[str, ...] = ""
+    """Name in the study; else the name of the line, or of its section. A name with a wildcard, such
+    as ``90-?``, stands for all generators that it fits: replicates of one condition, e.g. trainings
+    that differ in their seed. A list has several conditions, in order."""
+    less: str = ""
+    """Generators whose numbers are subtracted, written as `generator` and without the method: as
+    many, each from the one in its place."""
     method: str = ""
     """Name in the study, or what `*` stands for in the columns'."""
     judge: str = ""
@@ -115,11 +125,13 @@ class TableLayout(TablePart):
     stands for all of the paper's lines that fit it; each `*` of its generator for the same text."""
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
-    figure: Literal["", "pulls", "differences", "risk", "courses", "pairs", "scatter"] = ""
+    figure: Literal[
+        "", "pulls", "differences", "risk", "courses", "pairs", "scatter", "intervals"
+    ] = ""
     """Figure beside the table: a bandit's pulls and regret, judges' scores less human ones, the
     risk of an abstaining checker against its coverage; or, of the table's own numbers, a course
-    along the columns for each line, a heat map of lines ``A to B``, or the first two columns
-    against each other."""
+    along the columns for each line, a heat map of lines ``A to B``, the first two columns against
+    each other, or the first column's intervals, one under the other."""
     notes: tuple[str, ...] = ()
     """Notes below the table, e.g. which of its numbers do not repeat the paper's."""
 
@@ -136,7 +148,7 @@ class TableLayout(TablePart):
             if not matches:
                 raise ValueError(f"lines: {pattern!r} fits no line of the paper")
             for match in matches:
-                start, *pieces = line.generator.split("*")
+                start, *pieces = str(line.generator).split("*")
                 between = zip(match.groups(), pieces, strict=False)
                 generator = start + "".join(text + piece for text, piece in between)
                 lines[match.string] = line.model_copy(update={"generator": generator})
@@ -249,6 +261,7 @@ def _score_problem(suite: str, score: str) -> str:
     if kind_of(score):
         return name_problem(score)
     score_names = score_meanings(SUITES[suite])
+    score = score.removeprefix(P_VALUE)
     if score.removesuffix("_corrected").removesuffix("_by_gold") in score_names:
         return ""
     return f"{suite} has no score {score!r}: {', '.join(score_names)}"

@@ -6,13 +6,14 @@ every generator, or the reason of a rule.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ....errors import UsageError
 from ...core import Score
-from . import bandit, boxes, checker, forward, gate, own_errors, people, switched
+from . import bandit, boxes, checker, forward, gate, own_errors, people, replicates, switched
 from .scope import ScoreInputs
 
 Needs = Literal["own", "base", "rivals"]
@@ -29,7 +30,7 @@ class ScoreKind:
     needs: Needs = "own"
     """Other cells that it reads: that without a method, or those of all generators."""
     reads: Callable[[str, str], Sequence[str]] | None = None
-    """From name and generator to the names of the rivals that it reads; all of them where None."""
+    """From name and generator to patterns of the rivals that it reads; all of them where None."""
     pools: bool = False
     """Whether it may be of several suites or generators together."""
     lacking: str = "not computed"
@@ -52,19 +53,32 @@ KINDS = {
         own_errors.reads,
         lacking="the start itself is not judged",
     ),
+    "replicates": ScoreKind(
+        replicates.find,
+        replicates.NAMES,
+        "rivals",
+        replicates.reads,
+        pools=True,
+        lacking="no image that counts, or no pair of trainings",
+    ),
     "ucb": ScoreKind(bandit.find, bandit.NAMES, needs="rivals", lacking="fewer than 2 to choose"),
 }
 """Prefix -> kind; a score is written ``PREFIX:NAME``."""
 
 
+P_VALUE = "p:"
+"""Before the name of a score: the p-value of its test in place of its value."""
+
+
 def kind_of(score: str) -> ScoreKind | None:
     """The kind of a score by its prefix; None for a suite's own."""
+    score = score.removeprefix(P_VALUE)
     return KINDS.get(score.partition(":")[0]) if ":" in score else None
 
 
 def name_problem(score: str) -> str:
     """Message for an unknown name of a kind; empty for a known one."""
-    prefix, _, name = score.partition(":")
+    prefix, _, name = score.removeprefix(P_VALUE).partition(":")
     patterns = KINDS[prefix].patterns
     if any(_fits(name, pattern) for pattern in patterns):
         return ""
@@ -76,6 +90,11 @@ def find_score(name: str, group: str, scope: ScoreInputs) -> Score | None:
 
     Raises UsageError for a name that no kind has.
     """
+    if name.startswith(P_VALUE):
+        tested = find_score(name.removeprefix(P_VALUE), group, scope)
+        if tested is None or math.isnan(tested.p_value):
+            return None
+        return Score(tested.p_value, n=tested.n, name=name, unit="p", group=group)
     kind = kind_of(name)
     if kind is None:
         (cell,) = scope.cells

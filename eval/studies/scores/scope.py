@@ -33,7 +33,11 @@ class ScoreInputs:
     """Cells behind one number of a table."""
 
     cells: Sequence[LabeledRun]
-    """Its own cells; several if suites or generators are pooled."""
+    """Its own cells; several if suites or generators are pooled, or a line has replicates."""
+    less: Sequence[LabeledRun] = ()
+    """Cells whose number is subtracted, each from the cell in its place; empty for none."""
+    conditions: Sequence[int] = ()
+    """Number of the condition of each cell, where a line has replicates of several."""
     base: LabeledRun | None = None
     """Cell of the same generator without a method, on the same suite under the same judge."""
     rivals: Mapping[str, LabeledRun] = field(default_factory=dict)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ....errors import UsageError
 from ...core import Case, Outcome, Score, count_excluded
+from ...results.scoring import JudgedRun
 from ...stats.clusters import cluster_interval
 from ...stats.estimate import Estimate
 from ...stats.intervals import Interval, folded
@@ -50,9 +51,7 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
         return None
     sign = mean_sign(outcomes, question, suite.worths[question].values)
     if kind == "success":
-        # Labels speak of each case's own prompt; after `a2b` and `n2b` the last one is the other.
-        method = cell.judged.result.run.generator.get("method", "")
-        percent = followed(sign, -1 if _TO_OTHER.search(method) else 1)
+        percent = followed(sign, followed_last(cell.judged))
     else:
         percent = sign.scaled(100)
         percent = replace(percent, value=abs(percent.value), interval=folded(percent.interval))
@@ -99,6 +98,15 @@ def mean_sign(outcomes: Sequence[Outcome], question: str, worth: Mapping[str, fl
         (mean,) = cluster_interval(signs[valid], clusters, (-1.0, 1.0))
     excluded = count_excluded([o.label(question) for o in outcomes], worth)
     return replace(mean, excluded=excluded, warning="")
+
+
+def followed_last(judged: JudgedRun) -> int:
+    """Sign of an image that follows the last prompt of a run's switch, +1 or -1.
+
+    Labels speak of each case's own prompt; after `a2b` and `n2b` the last one is the other.
+    """
+    method = judged.result.run.generator.get("method", "")
+    return -1 if _TO_OTHER.search(method) else 1
 
 
 def followed(sign: Estimate, toward: int) -> Estimate:
