@@ -131,11 +131,13 @@ def intervals(columns: Sequence[Heading], lines: Sequence[TableLine], title: str
         if line.cells[0].score is not None and not line.cells[0].gap
     ]
     drawn = [(name, score) for name, score in shown if score and score.unit == shown[0][1].unit]
+    if not drawn:
+        return as_file(curve_plot({}, ""), title)
     ends = list(dict.fromkeys(name.partition(", ")[2] for name, _ in drawn))
     rows = [(name, score, ends.index(name.partition(", ")[2])) for name, score in drawn]
     reach = [end for _, score in drawn for end in (score.value, *score.interval) if end == end]
     low, high = min([0.0, *reach]), max([0.0, *reach])
-    label = f"{columns[0].name}, %" if drawn and drawn[0][1].unit == "%" else columns[0].name
+    label = f"{columns[0].name}, %" if drawn[0][1].unit == "%" else columns[0].name
     room = 0.05 * (high - low or 1.0)
     return as_file(interval_plot(rows, label, (low - room, high + room), 0.0), title)
 

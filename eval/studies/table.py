@@ -441,7 +441,10 @@ class _Table:
         statuses += [
             self.cells.statuses[k] for k in around if k in self.cells.statuses and k not in keys
         ]
-        gap = "; ".join(_gap(s, keys, len(statuses)) for s in statuses if s.gap)
+        if len({key[1] for key in keys}) > 1 and not self.layout.pooled:  # replicates
+            gap = "; ".join(dict.fromkeys(s.gap for s in statuses if s.gap))
+        else:
+            gap = "; ".join(_gap(s, keys, len(statuses)) for s in statuses if s.gap)
         if gap:
             marks.append(self._note(gap))
         entries = [self.cells.entries[key] for key in keys if key in self.cells.entries]

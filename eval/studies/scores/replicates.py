@@ -64,8 +64,8 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     """Computes a score of one condition, or its difference to another, see `ScoreInputs.less`.
 
     `order_effect`, `order_bias` (its size), `signed_index`, `hom` (its size), `valid` (share of
-    judged images that show both subjects), `success` (see `switched`) and `settled` (share of the
-    images of biased cases whose layout is the final one from this step of `preview` on), percent.
+    judged images that show both subjects), `success` (see `switched`) and `settled` (share of
+    cases whose layout is the final one from this step of `preview` on), percent.
     Of a line with several conditions: `page_trend` over them, in [-1, 1]. The p-value is that of
     the trend, or of one training's sign-flip test. Raises UsageError for a suite without a prior.
     """
@@ -145,8 +145,8 @@ def _columns(name: str, cell: LabeledRun, scope: ScoreInputs) -> Columns:
     worth = suite.worths[question]
     outcomes = list(cell.outcomes)
     effect = SIZES.get(name, name)
-    if effect in ("success", "settled"):
-        base = scope.rivals.get(cell.judged.name.partition("+")[0])
+    base = scope.rivals.get(cell.judged.name.partition("+")[0])
+    if effect == "success":
         chosen = {c.id for c in biased(base.outcomes, question, prior)} if base else set()
         outcomes = [o for o in outcomes if o.case.id in chosen]
     labels = [o.label(question) for o in outcomes]
@@ -158,14 +158,17 @@ def _columns(name: str, cell: LabeledRun, scope: ScoreInputs) -> Columns:
         failures = {label: n for label, n in excluded.items() if label in FAILURES}
         return Columns(shown[:, None], outcomes, (0.0, 1.0), failures)
     if effect == "settled":
-        # The final layout of a biased case is the one that follows the prior.
         later = [{o.case.id: o.label(question) for o in run} for run in _later(cell, scope)]
-        previews = [[labels.get(o.case.id, "missing") for labels in later] for o in outcomes]
-        same = [
-            math.nan if {*FAILURES} & {*seen} else float({*seen} == {prior}) for seen in previews
-        ]
-        failed = (next((n for n in FAILURES if n in seen), "") for seen in previews)
-        return Columns(np.array(same)[:, None], outcomes, (0.0, 1.0), count_excluded(failed, ("",)))
+        final = {o.case.id: o.label(question) for o in base.outcomes} if base else {}
+        reasons, same = [], []
+        for case in (o.case.id for o in outcomes):
+            seen = [labels.get(case, "missing") for labels in later]
+            failed = [label for label in (final.get(case, "missing"), *seen) if label in FAILURES]
+            unseen = [] if final.get(case) in worth.values else [final.get(case, "missing")]
+            reasons.append(next(iter((*failed, *unseen)), ""))
+            same.append(math.nan if reasons[-1] else float({*seen} == {final[case]}))
+        excluded = count_excluded(reasons, ("",))
+        return Columns(np.array(same)[:, None], outcomes, (0.0, 1.0), excluded)
     if effect == "success":
         share = (1 + followed_last(cell.judged) * signs) / 2
         return Columns(share[:, None], outcomes, (0.0, 1.0), excluded)
