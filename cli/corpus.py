@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ..cpus import available_cpus
+from ..errors import UsageError
 from .options import CallOptions, Cost, EngineName, Input, Json, MaxUsd, Model, Output, Sampling
 from .progress import progress_bar
 from .show_corpus import print_control, print_flips, print_mined
@@ -86,7 +87,9 @@ def mine(
 
 
 def flips(
-    mined: Annotated[Path, Argument(help="Folder of a run of `mine` with its layout.")],
+    mined: Annotated[
+        Path, Argument(help="Folder of a run of `mine` with its layout, or of an organism.")
+    ],
     out: Annotated[Path, Output(help="Folder of the set.")],
     judge: Annotated[str, Model(help="Judge that finds text in images.")] = "",
     count: Annotated[
@@ -102,7 +105,19 @@ def flips(
     from ..corpus_analysis.alignment.flips import make_flips
     from ..eval.engine.costs import Cost
     from ..eval.judges import open_judge
+    from ..eval.organisms.flips import is_organism, write_flips
 
+    if is_organism(mined):
+        if judge:
+            raise UsageError(
+                "--judge is for mined images: drawings hold no text",
+                "leave it out",
+                code="conflicting-options",
+            )
+        with progress_bar() as progress:
+            written = write_flips(mined, out, count, progress)
+        print(f"{written:,} drawings of {mined}, each also mirrored: {out}")
+        return
     reader = open_judge(judge, Cost(max_usd=max_usd).plan(mined)) if judge else None
     with progress_bar() as progress:
         flip_set = make_flips(mined, out, reader, progress, count=count, seed=seed)

@@ -122,6 +122,7 @@ STUDY: Commands = {
     "plan": study.plan,
     "status": study.status,
     "table": study.table,
+    "pack": study.pack,
     "report": study.report,
     "recipes": study.recipes,
 }

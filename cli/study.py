@@ -107,7 +107,7 @@ def status(folder: StudyFolder, json: Json = False) -> None:
 def table(
     sources: Annotated[
         list[str],
-        Argument(help="Folder of a study; or detections, NAME=FILE or JUDGE:NAME=FILE each."),
+        Argument(help="Study: a folder, or a file of `study pack`; or detections, NAME=FILE each."),
     ],
     layout: Annotated[
         str,
@@ -152,6 +152,20 @@ def table(
     print(format_table(comparison, form), end="")
     if not comparison.complete:
         print_note(f"{sources[0]} is not complete: the table says which numbers are of a part")
+
+
+def pack(
+    folder: StudyFolder,
+    out: Annotated[Path, Output(help="File to write, ending in .zip.")],
+) -> None:
+    """Write a study without its images to one small file, from which its tables are recomputed.
+
+    Example: `counterprior study pack studies/first --out first.zip`
+    """
+    from ..eval.studies.packed import pack_study
+
+    size = pack_study(folder, out)
+    print(f"{size / 1e6:.2f} MB: {out}, for `counterprior study table {out}`")
 
 
 def report(

@@ -33,6 +33,7 @@ from ..store.verdicts import Answered, VerdictLog
 from ..suites import open_suite
 from ..suites.spatial import CHECKED, QUESTION, SpatialUCSuite
 from .folder import Study
+from .packed import unpacked
 from .recipes import find_layout, find_study
 from .scores.scope import LabeledRun
 from .spec import Sampling, StudyFile, cells_of, unknown
@@ -89,7 +90,7 @@ class CheckedFile:
 
 
 def open_table(name: str, inputs: TableSources) -> StudyTable:
-    """Builds the table of a study's folder, or of detections.
+    """Builds the table of a study's folder, of a packed study, or of detections.
 
     name: recipe, or study file with a table; empty for the study's own. Raises UsageError for
     options of detections with a folder, and the errors of `Study.open` and `detections_table`.
@@ -103,7 +104,8 @@ def open_table(name: str, inputs: TableSources) -> StudyTable:
             "leave out --rules and --labels, or pass detections as NAME=FILE",
             code="conflicting-options",
         )
-    return study_table(Study.open(Path(first)), find_layout(name) if name else None)
+    with unpacked(Path(first)) as root:
+        return study_table(Study.open(root), find_layout(name) if name else None)
 
 
 def detections_table(name: str, inputs: TableSources) -> StudyTable:

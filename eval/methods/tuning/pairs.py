@@ -19,7 +19,8 @@ from ....storage import read_records, whole_folder, write_whole
 
 TABLE = "train/metadata.jsonl"
 MULTIPLE = 32
-"""Pixels: every pipeline takes sides that are multiples of this."""
+"""Pixels: every pipeline takes sides that are multiples of this; those with small latents, also of
+8."""
 ASPECTS = (1.0, 4 / 3, 3 / 4, 3 / 2, 2 / 3, 16 / 9, 9 / 16)
 """Width over height that images are cropped to, the nearest one."""
 
@@ -99,10 +100,10 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def fitted(image: CaptionedImage, size: int) -> Image.Image:
+def fitted(image: CaptionedImage, size: int, multiple: int = MULTIPLE) -> Image.Image:
     """The image cropped as little as needed to the nearest of `ASPECTS`, about size x size pixels.
 
-    Raises DataError for a file that can't be read.
+    multiple: of which both sides are, pixels. Raises DataError for a file that can't be read.
     """
     try:
         opened = open_image(image.path)
@@ -110,7 +111,7 @@ def fitted(image: CaptionedImage, size: int) -> Image.Image:
         raise DataError(f"{image.path} {error}", code="unreadable-image") from None
     aspect = min(ASPECTS, key=lambda a: abs(opened.width / opened.height / a - 1))
     width, height = (
-        max(MULTIPLE, round(size * f / MULTIPLE) * MULTIPLE) for f in (aspect**0.5, aspect**-0.5)
+        max(multiple, round(size * f / multiple) * multiple) for f in (aspect**0.5, aspect**-0.5)
     )
     return ImageOps.fit(opened, (width, height), Image.Resampling.LANCZOS)
 

@@ -22,7 +22,7 @@ from ....storage import PARTIAL, RecordLog
 from ...checkpoints.training_state import load_state, save_state
 from ..denoising import denoisers
 from .encoding import Encoder, to_device
-from .pairs import CaptionedImage, fitted
+from .pairs import MULTIPLE, CaptionedImage, fitted
 from .recipe import LoraRecipe, open_optimizer
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ class LoraTrainer:
         self._accelerator = Accelerator(mixed_precision=precision, cpu=on_cpu)
         self._pipeline = pipeline
         self._images = images
+        # Latents that shrink an image by less than 8 allow smaller images, as of organisms.
+        shrinks_less = getattr(pipeline, "vae_scale_factor", 8) < 8
+        self._multiple = 8 if shrinks_less else MULTIPLE
         self._recipe = recipe
         self._out = out
         self._encoder = Encoder(pipeline, out / "cache", recipe.guidance, version)
@@ -143,7 +146,7 @@ class LoraTrainer:
         mine = self._images[self._accelerator.process_index :: self._accelerator.num_processes]
         for number, image in enumerate(mine):
             progress("encoded", number, len(mine))
-            fitted_image = fitted(image, self._recipe.size)
+            fitted_image = fitted(image, self._recipe.size, self._multiple)
             self._encoder.latents(fitted_image)
             self._encoder.arguments(image.text, fitted_image.width, fitted_image.height)
         progress("encoded", len(mine), len(mine))
@@ -182,7 +185,7 @@ class LoraTrainer:
         several = self._accelerator.num_processes
         number = self.step * several + self._accelerator.process_index
         image = self._example(number)
-        fitted_image = fitted(image, self._recipe.size)
+        fitted_image = fitted(image, self._recipe.size, self._multiple)
         clean = self._encoder.latents(fitted_image)
         encoded = self._encoder.arguments(image.text, fitted_image.width, fitted_image.height)
         random_numbers = torch.Generator("cpu").manual_seed(_seed(self._recipe.seed, number))

@@ -1,0 +1,96 @@
+"""A study as one file without its images: what its tables are recomputed from, small enough to
+publish beside a page.
+
+Verdicts, scores, cases and records of images stay; images, candidates, ledgers and locks don't. The
+same study gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+
+from ...errors import DataError, UsageError
+from ...storage import whole_file
+from ..publishing.scrubbing import Scrubber
+from .folder import Study
+from .status import study_status
+
+ENDING = ".zip"
+SUFFIXES = (".json", ".jsonl", ".yaml", ".csv")
+"""Files that tables are made of."""
+LEFT_OUT = ("images", "candidates", "ledgers", "frames", "texts", "sources", "steps")
+"""Folders that no table reads."""
+MOST_BYTES = 256 * 1024**2
+"""Largest size of what is unpacked; no published study comes near it."""
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def pack_study(root: Path, out: Path) -> int:
+    """Writes a study without its images to a file that `study table` reads; returns its bytes.
+
+    Raises UsageError for a name without ENDING, and for a study that is not complete: its gaps
+    could not be told from what is left out; DataError for a file that holds a secret or a path of
+    this machine.
+    """
+    if out.suffix != ENDING:
+        raise UsageError(f"--out {out} must end in {ENDING}", code="bad-option")
+    study = Study.open(root)
+    open_cells = [status.cell for status in study_status(study) if status.gap]
+    if open_cells:
+        raise UsageError(
+            f"{root} is not complete: {open_cells[0]} and {len(open_cells) - 1} other cells",
+            "finish it with `counterprior study run`",
+            code="incomplete",
+        )
+    scrubber = Scrubber([root])
+    with whole_file(out) as file, ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as packed:
+        for path in _files(root):
+            data = path.read_bytes()
+            if secret := scrubber.leak(data):
+                raise DataError(
+                    f"{path} would publish {secret}; nothing was written", code="secret-found"
+                )
+            name = path.relative_to(root).as_posix()
+            packed.writestr(ZipInfo(name, _TIME), data, ZIP_DEFLATED, 9)
+    return out.stat().st_size
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Yields the folder of a study: its own, or that of a packed one for as long as the block runs.
+
+    Raises DataError for a damaged file, and one that holds anything but a study's.
+    """
+    if path.suffix != ENDING or path.is_dir():
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / path.stem
+        try:
+            with ZipFile(path) as packed:
+                members = packed.infolist()
+                names = [PurePosixPath(member.filename) for member in members]
+                if sum(member.file_size for member in members) > MOST_BYTES or any(
+                    name.is_absolute() or ".." in name.parts or name.suffix not in SUFFIXES
+                    for name in names
+                ):
+                    raise DataError(f"{path} is no packed study", code="bad-format")
+                packed.extractall(root)
+        except (OSError, BadZipFile) as error:
+            raise DataError(f"{path} can't be unpacked: {error}", code="damaged-file") from None
+        yield root
+
+
+def _files(root: Path) -> list[Path]:
+    """Files of a study that its tables need, sorted."""
+    return sorted(
+        path
+        for path in root.rglob("*")
+        if path.is_file()
+        and path.suffix in SUFFIXES
+        and not {*path.relative_to(root).parts[:-1]} & {*LEFT_OUT}
+    )
