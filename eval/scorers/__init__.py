@@ -62,6 +62,7 @@ SCORERS: Registry[Scorer] = Registry(
         "hpsv3": f"{__name__}.hpsv3:HPSv3",
         "image-reward": f"{__name__}.image_reward:ImageReward",
         "pickscore": f"{__name__}.pick_score:PickScore",
+        "sprites": f"{__name__}.sprites:SpriteScorer",
         "vqascore": f"{__name__}.vqa_score:VqaScore",
     },
     protocol=Scorer,

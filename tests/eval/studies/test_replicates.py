@@ -1,0 +1,164 @@
+"""Several trainings of a condition in one line of a table, and a study without its images."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from refusals import raises
+
+from counterprior.errors import DataError, UsageError
+from counterprior.eval.engine.data import Rows
+from counterprior.eval.selftest.trials import homogenization_trials
+from counterprior.eval.stats.replicates import page_trend
+from counterprior.eval.studies import runner
+from counterprior.eval.studies.folder import Study
+from counterprior.eval.studies.formats import format_table
+from counterprior.eval.studies.packed import pack_study, unpacked
+from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.table import StudyTable, study_table
+
+HOM = "t2i_homogenization"
+BIASES = {"a": (0, 0.2, 0.1), "b": (1.0, 1.3, 0.8), "c": (3.0, 3.5, 2.6)}
+"""Condition -> the order bias of three generators, in logits."""
+
+
+def study_of() -> dict[str, Any]:
+    lines: dict[str, Any] = {name: {"generator": f"{name}-?"} for name in BIASES}
+    lines |= {
+        "b-1": {},
+        "c less a": {"generator": "c-?", "less": "a-?"},
+        "trend": {"generator": ["a-?", "b-?", "c-?"]},
+        "settled": {"generator": "c-?", "method": "preview-0", "score": "replicates:settled"},
+        "settled later": {"generator": "c-?", "method": "preview-2", "score": "replicates:settled"},
+        "switched": {"generator": "c-?", "method": "a2b-0", "score": "replicates:success"},
+    }
+    names = ("order_effect", "hom", "valid")
+    columns = [{"label": n, "suite": HOM, "score": f"replicates:{n}"} for n in names]
+    columns.append({"label": "p", "suite": HOM, "score": "p:replicates:order_effect"})
+    columns.append({"label": "grade", "suite": HOM, "score": "scorer:grade"})
+    return {
+        "data": "trial",
+        "suites": {HOM: {"seeds": 2}},
+        "generators": {
+            f"{name}-{n}": f"render:?order_bias={bias}&decides=3"
+            for name, biases in BIASES.items()
+            for n, bias in enumerate(biases, 1)
+        },
+        "methods": {
+            "preview-0": "preview:?at=0",
+            "preview-2": "preview:?at=2",
+            "a2b-0": "switch:a2b?at=0",
+        },
+        "judges": {"p": "pixels"},
+        "scorers": {"grade": "sprites"},
+        "margins": {"valid": 20, "grade": 0.2},
+        "except": [
+            {"generator": "[ab]-*+*"},
+            {"generator": "*+*", "judge": "grade"},
+        ],
+        "unchecked": True,
+        "table": {"title": "t", "figure": "intervals", "lines": lines, "columns": columns},
+    }
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    rows = Rows.of(next(homogenization_trials()).rows[:8])
+    file = tmp_path_factory.mktemp("s") / "s.yaml"
+    file.write_text(yaml.safe_dump(study_of(), sort_keys=False))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "read_rows", lambda *_: rows)
+        result = run_study(file, file.parent / "study")
+    assert not result.failures
+    return result.study
+
+
+@pytest.fixture(scope="module")
+def table(done: Study) -> StudyTable:
+    return study_table(done)
+
+
+def score(table: StudyTable, line: str, column: str) -> Any:
+    cells = next(entry.cells for entry in table.lines if entry.name == line)
+    return cells[[c.label for c in table.columns].index(column)].score
+
+
+def test_a_line_of_replicates_pools_them_with_a_wider_interval(table: StudyTable) -> None:
+    assert table.complete
+    one, three = score(table, "b-1", "order_effect"), score(table, "b", "order_effect")
+    assert (one.n, three.n) == (32, 96) and "one training" in one.warning
+    effects = [score(table, name, "order_effect").value for name in BIASES]
+    assert effects == sorted(effects) and effects[0] < 40 < effects[2]
+    assert three.interval.low < three.value < three.interval.high and not three.warning
+    assert 0 < score(table, "b-1", "p").value <= 1 and score(table, "b", "p") is None
+    assert score(table, "c", "hom").value > 60 and score(table, "c", "valid").value > 80
+
+
+def test_a_difference_is_paired_and_has_a_claim(table: StudyTable) -> None:
+    less = score(table, "c less a", "order_effect")
+    apart = [score(table, name, "order_effect").value for name in ("c", "a")]
+    assert less.value == pytest.approx(apart[0] - apart[1]) and less.interval.low > 0
+    assert any(note.startswith("valid: ") and "20.0" in note for note in table.notes)
+    assert any(note.startswith("grade: ") for note in table.notes)
+    grades = [score(table, name, "grade").value for name in ("c", "a")]
+    assert score(table, "c less a", "grade").value == pytest.approx(grades[0] - grades[1])
+
+
+def test_conditions_in_order_have_a_trend(table: StudyTable, done: Study) -> None:
+    trend = score(table, "trend", "order_effect")
+    layout = {"title": "t", "columns": study_of()["table"]["columns"][:1]}
+    alone = study_table(done, done.file.table.model_validate(layout))  # type: ignore[union-attr]
+    own = {line.name: line.cells[0].score for line in alone.lines}
+    rows = [[own[f"{name}-{n}"].value for name in BIASES] for n in (1, 2, 3)]
+    expected = page_trend(np.array(rows))
+    assert trend.value == pytest.approx(expected.value)
+    assert score(table, "trend", "p").value == pytest.approx(expected.p_value)
+    assert "0.0" in format_table(table, "md")
+
+
+def test_previews_settle_and_a_switch_at_the_start_is_followed(table: StudyTable) -> None:
+    early, late = (score(table, n, "valid") for n in ("settled", "settled later"))
+    assert early.value < 70 < late.value == 100
+    assert score(table, "switched", "valid").value > 85
+
+
+def test_a_packed_study_gives_the_same_tables_without_images(
+    done: Study, table: StudyTable, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    packed = tmp_path / "study.zip"
+    printed = cli("study", "pack", done.root, "--out", packed)
+    assert printed.returncode == 0 and packed.stat().st_size < 400_000, printed.stderr
+    with zipfile.ZipFile(packed) as file:
+        assert not [name for name in file.namelist() if name.endswith((".png", ".lock"))]
+    assert cli("study", "table", packed).stdout == format_table(table, "md")
+    first = packed.read_bytes()
+    pack_study(done.root, packed)
+    assert packed.read_bytes() == first
+    with raises("bad-option", ".zip", error=UsageError):
+        pack_study(done.root, tmp_path / "study.tar")
+    partial = tmp_path / "partial"
+    shutil.copytree(done.root, partial)
+    run = partial / "runs" / HOM / "a-1"
+    lines = (run / "images.jsonl").read_text().splitlines(keepends=True)
+    (run / "images.jsonl").write_text("".join(lines[:-1]))
+    with raises("incomplete", "a-1", error=UsageError):
+        pack_study(partial, tmp_path / "partial.zip")
+
+
+def test_a_file_that_is_no_packed_study_is_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.zip"
+    bad.write_bytes(b"no archive")
+    with raises("damaged-file", "bad.zip", error=DataError), unpacked(bad):
+        pass
+    for name in ("../study.yaml", "/study.yaml", "program.py"):
+        with zipfile.ZipFile(bad, "w") as file:
+            file.writestr(name, "data: x")
+        with raises("bad-format", "bad.zip", error=DataError), unpacked(bad):
+            pass
