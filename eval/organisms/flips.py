@@ -14,9 +14,10 @@ from ...errors import UsageError
 from ...parsing import read_json, write_rows
 from ...progress import Progress, silent
 from ...storage import whole_folder
+from . import ABOUT
 from .data import CaptionShares, Examples, captions_of, draw
 from .networks import SIZES
-from .organism import ABOUT, DRAWINGS
+from .organism import DRAWINGS
 
 MOST_EXAMPLES = 20
 """Examples to look at for each that is wanted, before there are too few with two named animals."""
