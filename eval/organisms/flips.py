@@ -14,7 +14,7 @@ from ...errors import UsageError
 from ...parsing import read_json, write_rows
 from ...progress import Progress, silent
 from ...storage import whole_folder
-from . import ABOUT
+from ..checkpoints.shipped import ABOUT
 from .data import CaptionShares, Examples, captions_of, draw
 from .networks import SIZES
 from .organism import DRAWINGS
