@@ -15,6 +15,8 @@ from typing import Any
 
 from ...errors import UsageError
 
+PREVIEW = "preview:?at="
+"""Before the step, in the name of the method that draws what it predicts."""
 DENOISERS = ("transformer", "transformer_2", "unet")
 """Parts of a pipeline that denoise; Wan 2.2 has two, for early and late steps."""
 NOT_TEXT = frozenset(
@@ -208,3 +210,13 @@ def _no_prediction(scheduler: str) -> UsageError:
     return UsageError(
         f"preview: {scheduler} predicts no clean image", "add scheduler=DDIM", code="unsupported"
     )
+
+
+def preview_step(generator: Mapping[str, str]) -> int:
+    """Step of the preview that a generator's identity names; -1 without one.
+
+    >>> preview_step({"kind": "render", "method": "lora:a + preview:?at=3"})
+    3
+    """
+    _, named, step = generator.get("method", "").rpartition(PREVIEW)
+    return int(step.partition(" ")[0]) if named else -1

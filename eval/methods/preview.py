@@ -7,7 +7,6 @@ shows from which step on the layout is the final one, without touching the promp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
@@ -18,10 +17,9 @@ from ...clip_files import Clip
 from ...specs import Options, Spec
 from ..core import Generator, ImageRequest
 from . import Method, find_pipeline, has_pipeline, innermost, refuse
-from .denoising import predicting
+from .denoising import PREVIEW, predicting
 
 ABLE = "diffusers: or render:"
-NAME = "preview:?at="
 
 
 @runtime_checkable
@@ -60,7 +58,7 @@ class Preview(Method):
 
     @property
     def name(self) -> str:
-        return f"{NAME}{self.at}"
+        return f"{PREVIEW}{self.at}"
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:
         """Raises UsageError for a scheduler that predicts no clean image."""
@@ -69,13 +67,3 @@ class Preview(Method):
             return base.generate_preview(request, self.at)
         with predicting(find_pipeline(self.inner), self.at):
             return self.inner.generate(request)
-
-
-def preview_step(generator: Mapping[str, str]) -> int:
-    """Step of the preview that a generator's identity names; -1 without one.
-
-    >>> preview_step({"kind": "render", "method": "lora:a + preview:?at=3"})
-    3
-    """
-    _, named, step = generator.get("method", "").rpartition(NAME)
-    return int(step.partition(" ")[0]) if named else -1

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core import ALL, FAILURES, Outcome, Score, count_excluded
-from ...methods.preview import preview_step
+from ...methods.denoising import preview_step
 from ...results.quality import ImageQuality
 from ...stats.bootstrap import Array
 from ...stats.clusters import cluster_interval
