@@ -44,7 +44,7 @@ def pack_study(root: Path, out: Path) -> int:
         raise UsageError(
             f"{root} is not complete: {open_cells[0]} and {len(open_cells) - 1} other cells",
             "finish it with `counterprior study run`",
-            code="incomplete",
+            code="incomplete-run",
         )
     scrubber = Scrubber([root])
     with whole_file(out) as file, ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as packed:

@@ -150,7 +150,7 @@ def test_a_packed_study_gives_the_same_tables_without_images(
     run = partial / "runs" / HOM / "a-1"
     lines = (run / "images.jsonl").read_text().splitlines(keepends=True)
     (run / "images.jsonl").write_text("".join(lines[:-1]))
-    with raises("incomplete", "a-1", error=UsageError):
+    with raises("incomplete-run", "a-1", error=UsageError):
         pack_study(partial, tmp_path / "partial.zip")
 
 
