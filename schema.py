@@ -74,6 +74,10 @@ Basis = Literal["code-derived", "stated"]
 GoldLayout = Literal["right", "swapped", "missing", "doubled", "above"]
 """Layout of a gold image of a constrained pair: both things where they belong, exchanged, one of
 them missing, one of them twice, or one above the other."""
+Shown = Literal["there", "merged", "absent", "unsettled"]
+"""What readers agree on about a named thing in an image."""
+Settled = Literal["A", "B", "same", "none", "unsettled"]
+"""What readers agree on about which of two things comes first; `none` unless both are there."""
 World = Literal["real", "altered"]
 """World that an image of a scene shows: ours, or one with an altered law."""
 
@@ -673,6 +677,62 @@ class SpatialVISOR(Row):
     """The published text (its articles are unchanged: `a skis`)."""
 
 
+class RealGold(Row):
+    """What readers saw in an image that a generator made of a prompt of VISOR; without the image.
+
+    A is the thing that the prompt mentions first.
+    """
+
+    KEY = ("image_file",)
+    suite: Literal["real_gold"] = "real_gold"
+    image_file: str
+    """Name of the image, `MODEL/PROMPT_NUMBER.png`, as in the folder `images` of microsoft/VISOR;
+    of your own images, their name in your folder."""
+    image_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
+    """SHA-256 of that file; empty for images of your own."""
+    model: str = ""
+    """Generator of the image; empty if unknown."""
+    prompt: str = ""
+    """Text that it was made from; empty if unknown."""
+    source_id: str = ""
+    """Id of the row of `spatial_visor` with this prompt; empty for images of your own."""
+    relation: Literal["left_of", "right_of", "above", "below", ""] = ""
+    """What the prompt states between A and B; empty if it states nothing."""
+    object_a: str
+    """The thing A; in a row of VISOR the one mentioned first."""
+    object_b: str
+    """The thing B."""
+    a_shown: Shown
+    """Whether A is there: `there`, `merged` with B into one thing, `absent`, or `unsettled`; what
+    at least two readers say."""
+    b_shown: Shown
+    """The same for B."""
+    further_left: Settled
+    """Whose center is further left: `A`, `B`, `same` (within about a tenth of the width), `none`
+    (not both are there), or `unsettled`."""
+    higher: Settled
+    """Whose center is higher."""
+    in_front: Settled
+    """Which is nearer to the viewer, or covers the other."""
+    readers: list[str]
+    """Who read the image."""
+    reader_kinds: list[str]
+    """Kind of each reader, in the same order: `model`, `human` or `unstated`."""
+    a_read: list[str]
+    """What each reader says of A: `whole`, `part`, `merged`, `other` (another thing in its place)
+    or `no`."""
+    b_read: list[str]
+    """The same for B."""
+    left_read: list[str]
+    """Whose center each reader sees further left: `A`, `B`, `same` or `none`."""
+    upper_read: list[str]
+    """Whose center each reader sees higher."""
+    front_read: list[str]
+    """What each reader sees in front."""
+    sure: list[int]
+    """How sure each reader is, 1 (a guess) to 3 (certain)."""
+
+
 class SpatialMulti(Row):
     """Three or four objects and the relations between them (PSE B.2: 100 + 100)."""
 
@@ -873,6 +933,7 @@ ROWS: dict[str, type[Row]] = {
     "attribute_decoupling": AttributeDecoupling,
     "spatial_uc": SpatialUC,
     "spatial_visor": SpatialVISOR,
+    "real_gold": RealGold,
     "spatial_multi": SpatialMulti,
     "spatial_3d": Spatial3D,
     "spatial_distance": SpatialDistance,

@@ -311,7 +311,11 @@ def read_reviews(bank: Path) -> tuple[ReviewRound, ...]:
 def bank_digest(bank: Path) -> str:
     """SHA-256 over the names and bytes of all bank files. Raises BankError if there are none."""
     digest = hashlib.sha256()
-    files = sorted(bank.rglob("*.yaml"), key=lambda path: path.relative_to(bank).as_posix())
+    kinds = ("*.yaml", "*.jsonl")
+    files = sorted(
+        (path for kind in kinds for path in bank.rglob(kind)),
+        key=lambda path: path.relative_to(bank).as_posix(),
+    )
     if not files:
         raise BankError(f"{bank}: contains no bank file", code="empty-bank")
     for path in files:

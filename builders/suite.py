@@ -19,6 +19,7 @@ from .counterfactual import Law, read_laws
 from .depictions import Drawable, drawable_pairs, read_depictions, read_looks
 from .facts import FactTables, read_facts
 from .languages import Language, read_languages
+from .real import ImageReadings, Reader, read_readers, read_real
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
@@ -131,6 +132,14 @@ class Banks:
     @cached_property
     def consistency(self) -> list[Consistency]:
         return read_consistency(self.root)
+
+    @cached_property
+    def real(self) -> list[ImageReadings]:
+        return read_real(self.root)
+
+    @cached_property
+    def readers(self) -> dict[str, Reader]:
+        return read_readers(self.root)
 
     @cached_property
     def coco(self) -> list[CocoClass]:

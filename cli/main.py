@@ -42,6 +42,7 @@ PANELS: dict[str, Commands] = {
         "quality": quality.quality,
         "report": evaluate.report,
         "judge-check": studies.judge_check,
+        "findings": studies.findings,
         "items": items.items,
         "plan": studies.plan,
         "race": studies.race,

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from ..eval.results.scoring import Result
     from ..eval.selftest.run import Check
     from ..eval.studies.detector_check import CheckedDetectors
+    from ..eval.studies.findings import Findings
     from ..eval.studies.judge_check import CheckedJudges
+    from ..eval.studies.real_check import CheckedOnReal
 
 
 def print_done(done: Done) -> None:
@@ -147,6 +149,70 @@ def print_detectors(checked: CheckedDetectors) -> None:
     for note in checked.notes:
         print_note(f"note: {note}")
     print_note(f"correct a run with `counterprior score RUN --gold {checked.done.run.root.parent}`")
+
+
+def print_on_real(checked: CheckedOnReal) -> None:
+    """Prints the scores of each judge on real images, over all and by generator."""
+    from ..eval.stats.estimate import interval_text, value_text
+    from ..eval.suites.real import RealGoldSuite
+
+    output = console(width=120)
+    for judged in checked.judged:
+        result = judged.result
+        table = new_table(
+            "of real images",
+            *("%", "95 %", "n", "left out"),
+            numbers=("%", "95 %", "n"),
+            title=f"{result.judge} on real images, against their readers",
+        )
+        groups = sorted({s.group for s in result.scores if s.group.startswith("model=")})
+        for score in result.scores:
+            if score.group == "all" or (score.group in groups and score.name == "recognized"):
+                of = "" if score.group == "all" else f", {score.group.removeprefix('model=')}"
+                table.add_row(
+                    score.name.replace("_", " ") + of,
+                    value_text(score.value, score.unit),
+                    interval_text(score.interval, score.unit),
+                    f"{score.n:,}",
+                    ", ".join(f"{n:,} {why}" for why, n in score.excluded.items()),
+                )
+        output.print(table)
+        for name, meaning in RealGoldSuite.meanings.items():
+            output.print(f"{name}: {meaning}", style="dim", highlight=False)
+    for note in checked.notes:
+        print_note(f"note: {note}")
+    card = f"{checked.done.run.root}/scores.json"
+    print_note(f"correct a run of spatial_visor with `counterprior score RUN --card {card}`")
+
+
+def print_findings(found: Findings) -> None:
+    """Prints a table for each kind of finding, a line for each score and generator."""
+    from ..eval.stats.estimate import interval_text, p_text, value_text
+    from ..eval.studies.findings import MEANINGS, TABLES
+
+    output = console(width=120)
+    for title, names in TABLES.items():
+        tested = any(score.p_value == score.p_value for name in names for score in found.of(name))
+        numbers = ("value", "95 %", "n", *(("p", "q") if tested else ()))
+        table = new_table("score", "images of", *numbers, "left out", numbers=numbers, title=title)
+        for name in names:
+            for score in found.of(name):
+                table.add_row(
+                    name,
+                    score.group.partition("=")[2] or score.group,
+                    value_text(score.value, score.unit),
+                    interval_text(score.interval, score.unit),
+                    f"{score.n:,}",
+                    *((p_text(score.p_value), p_text(score.q_value)) if tested else ()),
+                    ", ".join(
+                        f"{n:,} {why.replace('_', ' ')}" for why, n in score.excluded.items()
+                    ),
+                )
+        output.print(table)
+        for name in names:
+            output.print(f"{name}: {MEANINGS[name]}", style="dim", highlight=False)
+    for note in found.notes:
+        print_note(f"note: {note}")
 
 
 def detector_json(checked: CheckedDetectors, check: DetectorCheck) -> dict[str, Any]:

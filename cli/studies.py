@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from ..errors import UsageError
-from .console import WRONG
+from .console import WRONG, print_json
 from .options import (
     CallOptions,
     Data,
@@ -33,7 +33,9 @@ from .show_results import (
     print_checks,
     print_detectors,
     print_done,
+    print_findings,
     print_judge_checks,
+    print_on_real,
 )
 
 
@@ -77,6 +79,10 @@ def judge_check(
         Path | None,
         Input(help="CLASS/*.png to compose images of, for spatial_uc and spatial_visor."),
     ] = None,
+    images: Annotated[
+        Path | None,
+        Input(help="Folder of real images that readers have labeled, as in VISOR's repository."),
+    ] = None,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -85,15 +91,25 @@ def judge_check(
 ) -> None:
     """Test judges on images whose truth is known: on which items can each be believed?
 
-    For spatial_uc and spatial_visor, images are composed, and show what a detector misses.
+    For spatial_uc and spatial_visor, images are composed, and show what a detector misses. With
+    --images, judges are asked about real images, whose labels are in the release (real_gold).
 
     Example: `counterprior judge-check --judge openai:MODEL --out gold --max-usd 5`
     """
     from ..eval.studies.detector_check import COMPOSED, check_detectors
     from ..eval.studies.judge_check import check_judges
+    from ..eval.studies.real_check import check_on_real
+    from ..eval.suites.real import RealGoldSuite
 
+    real = RealGoldSuite.name
+    if real in (suite or ()) and images is None:
+        raise UsageError(
+            f"{real} holds labels and no images",
+            "name their folder with --images",
+            code="missing-option",
+        )
     composed = [name for name in suite or () if name in COMPOSED]
-    others = [name for name in suite or () if name not in COMPOSED]
+    others = [name for name in suite or () if name not in (*COMPOSED, real)]
     if cutouts is not None and not composed:
         raise UsageError(
             "--cutouts is for judges that detect", "add --suite spatial_uc", code="missing-option"
@@ -125,12 +141,28 @@ def judge_check(
                 cost=calls.cost(),
                 progress=progress,
             )
-            if others or not composed
+            if others or not (composed or images)
             else []
+        )
+        on_real = (
+            check_on_real(
+                data,
+                images,
+                out,
+                judges,
+                revision=revision,
+                limit=limit,
+                cost=calls.cost(),
+                progress=progress,
+            )
+            if images
+            else None
         )
     if json:
         by_suite = {f.suite.name: [asdict(check) for check in f.checks] for f in checked_suites}
         by_suite |= {d.suite: [detector_json(d, check) for check in d.checks] for d in detectors}
+        if on_real:
+            by_suite[real] = [judged.result.to_json() for judged in on_real.judged]
         print(dumps(by_suite, indent=2))
         return
     for checked in checked_suites:
@@ -139,6 +171,34 @@ def judge_check(
     for detected in detectors:
         print_done(detected.done)
         print_detectors(detected)
+    if on_real:
+        print_done(on_real.done)
+        print_on_real(on_real)
+
+
+def findings(
+    data: Data = "dist/counterprior",
+    images: Annotated[
+        Path | None,
+        Input(help="Folder of the images, to compare them with the labels' digests."),
+    ] = None,
+    revision: Revision = None,
+    out: Annotated[Path | None, Output(help="Folder of the figures, as SVG.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what readers saw in real images: agreement, what is there, the order of mention.
+
+    Example: `counterprior findings --data dist/counterprior --images VISOR/images`
+    """
+    from ..eval.studies.findings import find
+
+    found = find(data, images, revision)
+    if out is not None:
+        found.write(out)
+    if json:
+        print_json({"scores": [s.to_json() for s in found.scores], "notes": list(found.notes)})
+        return
+    print_findings(found)
 
 
 def race(

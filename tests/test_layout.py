@@ -24,8 +24,8 @@ from counterprior.eval.suites import SUITES
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
 FOUNDATION = set(
-    "addresses clip_files cpus errors fetching human_labels images parsing progress schema specs "
-    "storage".split()
+    "addresses clip_files cpus errors fetching human_labels images parsing progress readings "
+    "schema specs storage".split()
 )
 ROOT_MODULES = {"__init__", "__main__", "release", *FOUNDATION}
 
@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "images": {"errors"},
     "parsing": {"errors", "storage"},
     "human_labels": {"parsing", "errors"},
+    "readings": {"schema"},
     "release": {"schema", "errors"},
     "scenes": FOUNDATION,
     "agents": FOUNDATION,

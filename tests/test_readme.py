@@ -64,6 +64,7 @@ NEED_MORE = {
     "items",
     "organism",
     "judge-check",
+    "findings",
     "doctor",
     "best-of",
     "tune",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
 from ...schema import Provenance, SpatialVISOR
 from ..checks import duplicate_faults
@@ -19,25 +19,35 @@ PROMPTS_PER_PAIR = 10
 def build(banks: Banks, rng: random.Random) -> list[SpatialVISOR]:
     """Every pair of the 80 COCO classes in both orders and four relations; nothing is sampled."""
     labels = [entry.label for entry in banks.coco]
-    rows = []
-    for pair, (first, second) in enumerate(combinations(labels, 2)):
-        for number, (relation, phrase) in enumerate(PHRASES.items()):
-            for swapped, (a, b) in enumerate(((first, second), (second, first))):
-                rows.append(
-                    SpatialVISOR(
-                        visor_id=PROMPTS_PER_PAIR * pair + 2 * number + swapped,
-                        relation=relation,
-                        object_a=a,
-                        object_b=b,
-                        prompt=f"{indefinite(a)} {phrase} {indefinite(b)}",
-                        review=["code"],
-                        provenance=Provenance(
-                            bank="coco.yaml", entry=f"{a}, {b}", author="VISOR", calls=[]
-                        ),
-                        license="MIT",
-                    )
-                )
-    return rows
+    return [
+        _row(PROMPTS_PER_PAIR * number + place, pair)
+        for number, pair in enumerate(combinations(labels, 2))
+        for place in range(2 * len(PHRASES))
+    ]
+
+
+def published_row(banks: Banks, visor_id: int) -> SpatialVISOR | None:
+    """The row of a published id; None if it is no two-object spatial prompt."""
+    number, place = divmod(visor_id, PROMPTS_PER_PAIR)
+    pairs = combinations((entry.label for entry in banks.coco), 2)
+    pair = next(islice(pairs, number, None), None) if number >= 0 else None
+    return _row(visor_id, pair) if pair and place < 2 * len(PHRASES) else None
+
+
+def _row(visor_id: int, pair: tuple[str, str]) -> SpatialVISOR:
+    place = visor_id % PROMPTS_PER_PAIR
+    relation, phrase = list(PHRASES.items())[place // 2]
+    a, b = pair[::-1] if place % 2 else pair
+    return SpatialVISOR(
+        visor_id=visor_id,
+        relation=relation,
+        object_a=a,
+        object_b=b,
+        prompt=f"{indefinite(a)} {phrase} {indefinite(b)}",
+        review=["code"],
+        provenance=Provenance(bank="coco.yaml", entry=f"{a}, {b}", author="VISOR", calls=[]),
+        license="MIT",
+    )
 
 
 def faults(rows: list[SpatialVISOR], banks: Banks) -> Iterator[Fault]:

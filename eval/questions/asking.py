@@ -139,7 +139,7 @@ def ask_which(
     A mirrored image exchanges the labels if left and right decide (order, arrangement).
     """
     symmetric = alternative.axis == "distance"
-    if _b_comes_first(case, probe, alternative.by_paper):
+    if b_comes_first(case, probe, alternative.by_paper):
         labels = alternative.labels if symmetric else alternative.labels[::-1]
         alternative = replace(
             alternative, first=alternative.second, second=alternative.first, labels=labels
@@ -221,7 +221,7 @@ def ask_binding(
             second=second._replace(description=first.description),
             labels=alternative.labels[::-1],
         )
-    if _b_comes_first(case, probe, alternative.by_paper):
+    if b_comes_first(case, probe, alternative.by_paper):
         alternative = replace(alternative, first=alternative.second, second=alternative.first)
     texts = ("the edited picture shows (x)", "the edited picture shows (y)")
     return _question(alternative, case, probe, images, texts)
@@ -343,7 +343,8 @@ def _question(
     )
 
 
-def _b_comes_first(case: Case, probe: str, by_paper: bool = False) -> bool:
+def b_comes_first(case: Case, probe: str = ORIGINAL, by_paper: bool = False) -> bool:
+    """Whether a question about a case names the suite's second subject first."""
     drawn = not by_paper and random.Random(f"{case.id}/names").random() < 0.5
     return drawn != names_exchanged(probe)
 

@@ -15,6 +15,7 @@ from .decoupling import AttributeDecouplingSuite, RuleDecouplingSuite
 from .gold import AlteredWorldsGoldSuite, GoldSuite, T2ICorrectnessGoldSuite
 from .homogenization import I2IHomogenizationSuite, T2IHomogenizationSuite
 from .languages import OrderBeyondMultilingualSuite, T2IHomogenizationMultilingualSuite
+from .real import RealGoldSuite
 from .relations import OwnPromptsSuite, SpatialClausesSuite, SpatialMultiSuite
 from .spatial import Spatial3DSuite, SpatialDistanceSuite, SpatialUCSuite, SpatialVISORSuite
 from .worlds import CounterfactualDenominalizedSuite, CounterfactualSuite
@@ -35,6 +36,7 @@ SUITES: dict[str, type[Suite[Any]]] = {
         AttributeDecouplingSuite,
         SpatialUCSuite,
         SpatialVISORSuite,
+        RealGoldSuite,
         SpatialMultiSuite,
         Spatial3DSuite,
         SpatialDistanceSuite,

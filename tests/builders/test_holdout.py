@@ -42,7 +42,7 @@ from counterprior.schema import Row, row_digest, rows_digest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 SALT = b"an example of a salt that is no secret"
-WHOLE = ("spatial_uc", "spatial_visor")
+WHOLE = ("spatial_uc", "spatial_visor", "real_gold")
 NAMES = ("t2i_correctness", "counterfactual_denominalized", "rule_decoupling", "spatial_uc")
 """Small configs, one of which takes no part."""
 RULE = "rule_decoupling"

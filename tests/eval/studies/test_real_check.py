@@ -1,0 +1,138 @@
+"""`judge-check --images`: judges on images of real generators that readers have labeled."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import real_images
+from refusals import raises
+from releases import small_release
+
+from counterprior.errors import DataError
+from counterprior.eval.engine.data import read_rows
+from counterprior.eval.studies.real_check import LABELS, RealImages, check_on_real
+from counterprior.eval.suites.real import RealGoldSuite
+from counterprior.release import sha256_file
+from counterprior.schema import RealGold, Row
+
+NAMES = ("guessing", "mentioning", "naming", "seeing")
+VISOR = Path(__file__).parents[4] / "shared" / "data" / "visor"
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mapping[str, Any]]:
+    """Judge -> its scores over all images, by name."""
+    root = tmp_path_factory.mktemp("real")
+    labels = real_images.write(root / "images")
+    judges = [f"python:real_images:{name}" for name in NAMES]
+    done = check_on_real(str(labels), root / "images", root / "out", judges)
+    assert done.notes == []
+    by_judge = {run.result.judge.rpartition(":")[2]: run.whole for run in done.judged}
+    assert set(by_judge) == set(NAMES)
+    return by_judge
+
+
+def test_a_perfect_judge_is_told_from_judges_that_do_not_look(
+    checked: dict[str, Mapping[str, Any]],
+) -> None:
+    perfect = checked["seeing"]
+    assert {perfect[n].value for n in ("recognized", "accuracy", "merged_refused")} == {100}
+    assert perfect["informedness"].value == 1 and perfect["taken_for_opposite"].value == 0
+    for name in NAMES[:-1]:
+        blind = checked[name]
+        informed = blind["informedness"]
+        assert informed.interval.low < 0 < informed.interval.high, name
+        assert informed.interval.high < perfect["informedness"].interval.low, name
+        assert blind["recognized"].interval.high < perfect["recognized"].interval.low, name
+        assert blind["one_missing_refused"].value == blind["merged_refused"].value == 0
+
+
+def test_what_a_judge_prefers_is_told_apart(checked: dict[str, Mapping[str, Any]]) -> None:
+    for preferring, score in (
+        ("mentioning", "toward_first_mentioned"),
+        ("naming", "toward_first_named"),
+    ):
+        for name in NAMES:
+            interval = checked[name][score].interval
+            if name == preferring:
+                assert interval.low > 15, (name, score)
+            else:
+                assert interval.low < 0 < interval.high, (name, score)
+    assert checked["seeing"]["toward_first_mentioned"].value == 0
+
+
+def test_conditions_count_the_images_that_they_are_about(
+    checked: dict[str, Mapping[str, Any]],
+) -> None:
+    of_kind = len(real_images.THINGS)
+    counts = {name: score.n for name, score in checked["seeing"].items()}
+    assert counts["recognized"] == counts["level_refused"] == 4 * of_kind
+    assert counts["one_missing_refused"] == counts["merged_refused"] == 2 * of_kind
+    assert "both_missing_refused" not in counts
+    assert counts["accuracy"] == 12 * of_kind
+
+
+def test_the_command_says_what_is_missing(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    labels, images = real_images.write(tmp_path / "images"), tmp_path / "images"
+    judge = ("judge-check", "--judge", "python:real_images:seeing", "--data", labels)
+    refused = cli(*judge, "--suite", RealGoldSuite.name, "--out", tmp_path / "out")
+    assert refused.returncode == 2 and "--images" in refused.stderr
+    (tmp_path / "none").mkdir()
+    refused = cli(*judge, "--images", tmp_path / "none", "--out", tmp_path / "out")
+    assert refused.returncode != 0 and "has none of the 96 images" in refused.stderr
+    first = sorted(images.iterdir())[0]
+    first.unlink()
+    done = cli(*judge, "--images", images, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 96 images are missing and left out" in done.stderr + done.stdout
+    assert "recognized" in done.stdout
+    run = tmp_path / "out" / RealGoldSuite.name
+    (card,) = [result["card"] for result in json.loads((run / "scores.json").read_text())]
+    agreement = card["agreement"]["order"]
+    assert agreement["labels"] == ["holds", "invalid", "opposite"]
+    assert sum(map(sum, agreement["matrix"])) == 2 * 95
+    assert len((run / LABELS).read_text().splitlines()) == 2 * 95
+
+
+def test_another_image_under_a_labeled_name_is_refused(tmp_path: Path) -> None:
+    labels, images = real_images.write(tmp_path / "images"), tmp_path / "images"
+
+    def digested(row: Row) -> RealGold:
+        assert isinstance(row, RealGold)
+        digest = sha256_file(images / row.image_file)
+        return row.model_copy(update={"image_sha256": digest})
+
+    rows = [digested(row) for row in read_rows(str(labels), RealGoldSuite.name).rows]
+    assert RealImages(images, rows, "").missing == []
+    real_images.draw("merged").save(images / rows[0].image_file)
+    with raises("changed-file", "1 files are not the images", rows[0].image_file, error=DataError):
+        RealImages(images, rows, "")
+
+
+def test_labels_of_which_readers_disagree_are_left_out(tmp_path: Path) -> None:
+    labels = real_images.write(tmp_path / "images")
+    rows = [json.loads(line) for line in labels.read_text().splitlines()]
+    rows[0]["votes"]["bo"] |= {"left": "B"}
+    rows[4]["votes"]["bo"] |= {"b": "part"}
+    labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = check_on_real(
+        str(labels), tmp_path / "images", tmp_path / "out", ["python:real_images:seeing"]
+    )
+    (judged,) = done.judged
+    assert judged.whole["accuracy"].excluded == {"unsettled": 3}
+    assert (
+        judged.whole["recognized"].n == 63 and judged.whole["one_missing_refused"].n == 2 * 16 - 2
+    )
+
+
+@pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
+def test_the_released_labels_are_of_the_published_images(tmp_path: Path) -> None:
+    release = small_release(tmp_path / "release", (RealGoldSuite.name,))
+    rows = [r for r in read_rows(str(release), RealGoldSuite.name).rows if isinstance(r, RealGold)]
+    assert RealImages(VISOR, rows, "").missing == []
+    assert len(rows) == 1600 and all(len(row.readers) >= 2 for row in rows)
