@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from pydantic import field_validator
+
 from .schema import Settled, Shown, Struct
 
 Seen = Literal["whole", "part", "merged", "other", "no"]
@@ -49,6 +51,12 @@ class ImageReading(Struct):
     """Which is nearer, or covers the other; `same` side by side, or where it can't be told."""
     sure: Literal[1, 2, 3]
     """How sure the reader is of all of it: a guess, fairly, certain."""
+
+    @field_validator("sure", mode="before")
+    @classmethod
+    def _from_page(cls, value: object) -> object:
+        """The page of `audit serve` writes texts."""
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
 
     @property
     def both_there(self) -> bool:

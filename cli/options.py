@@ -143,7 +143,10 @@ ImageSize = Annotated[str, Input(help="WIDTHxHEIGHT in pixels, for images whose 
 Verdicts = Annotated[list[str], typer.Argument(help="Files of verdicts, as METHOD=FILE.")]
 Folds = Annotated[int, Sampling(min=2, help="Parts of the cross-validation.")]
 LabelKind = Annotated[
-    str, Input("--kind", help="What is labeled: verdict, judge, quality, compare, worlds or bank.")
+    str,
+    Input(
+        "--kind", help="What is labeled: verdict, judge, quality, compare, real, worlds or bank."
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
 """`judge-check --images`: judges on images of real generators that readers have labeled."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -13,6 +14,7 @@ from releases import small_release
 
 from counterprior.errors import DataError
 from counterprior.eval.engine.data import read_rows
+from counterprior.eval.people.serve import Audit
 from counterprior.eval.studies.real_check import LABELS, RealImages, check_on_real
 from counterprior.eval.suites.real import RealGoldSuite
 from counterprior.release import sha256_file
@@ -128,6 +130,33 @@ def test_labels_of_which_readers_disagree_are_left_out(tmp_path: Path) -> None:
     assert (
         judged.whole["recognized"].n == 63 and judged.whole["one_missing_refused"].n == 2 * 16 - 2
     )
+
+
+def test_a_folder_is_labeled_on_the_page_merged_and_used(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    images = tmp_path / "images"
+    real_images.write(images)
+    rows = images / "rows.jsonl"
+    named = [(n, a, b, shown) for n, a, b, shown in real_images.labeled()][:12]
+    lines = [{"image": n, "object_a": a, "object_b": b} for n, a, b, _ in named]
+    rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    audit = Audit.open(rows, "real", tmp_path / "labels")
+    answers = {f"{n}/{a}/{b}": real_images.reading(shown) for n, a, b, shown in named}
+    for annotator in ("ann", "bo"):
+        for task in audit.tasks:
+            said = {name: str(value) for name, value in answers[task.id].items()}
+            audit.click(annotator, task.id, said)
+    files = [tmp_path / "labels" / f"{name}.jsonl" for name in ("ann", "bo")]
+    merged = tmp_path / "merged.jsonl"
+    done = cli("audit", "merge", *files, "--kind", "real", "--out", merged)
+    assert done.returncode == 0 and re.search(r"alpha.left\s+1", done.stdout), done.stderr
+    (row, *others) = read_rows(str(merged), RealGoldSuite.name).rows
+    assert len(others) == 11 and isinstance(row, RealGold)
+    assert row.readers == ["ann", "bo"] and row.reader_kinds == ["unstated"] * 2
+    seeing = ["python:real_images:seeing"]
+    (judged,) = check_on_real(str(merged), images, tmp_path / "out", seeing).judged
+    assert judged.whole["accuracy"].value == 100 and judged.whole["accuracy"].n == 24
 
 
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
