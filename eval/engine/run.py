@@ -315,17 +315,19 @@ class Run:
         digests = {image.case: image.sha256 for image in made if not image.is_text}
         if len(set(digests.values())) == len(digests):  # as usual; the cases need not be read
             return []
-        same: dict[str, list[tuple[str, str]]] = {}
+        same: dict[str, list[tuple[str, str, int]]] = {}
         meanings: dict[str, set[tuple[str, str]]] = {}
         for case in self.cases() if cases is None else cases:
             if case.id in digests:
-                same.setdefault(digests[case.id], []).append((case.prompt, case.source))
+                same.setdefault(digests[case.id], []).append((case.prompt, case.source, case.seed))
                 # Both instructions of a row may ask for the same edit, in either order of mention.
                 meaning = case.row if case.source else case.prompt
                 meanings.setdefault(digests[case.id], set()).add((meaning, case.source))
         total = sum(map(len, same.values()))
         groups = [requests for requests in same.values() if len(requests) > 1]
-        of_seeds = sum(n for requests in groups for n in Counter(requests).values() if n > 1)
+        # Two questions about one image are cases of one seed.
+        seeds = (Counter((prompt, source) for prompt, source, _ in set(asked)) for asked in groups)
+        of_seeds = sum(n for counts in seeds for n in counts.values() if n > 1)
         of_prompts = sum(len(same[digest]) for digest, asked in meanings.items() if len(asked) > 1)
         who = describe(self.header.generator)
         notes = []

@@ -31,7 +31,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mapping[str, 
     labels = real_images.write(root / "images")
     judges = [f"python:real_images:{name}" for name in NAMES]
     done = check_on_real(str(labels), root / "images", root / "out", judges)
-    assert done.notes == []
+    assert [*done.notes, *done.done.run.notes()] == []
     by_judge = {run.result.judge.rpartition(":")[2]: run.whole for run in done.judged}
     assert set(by_judge) == set(NAMES)
     return by_judge
