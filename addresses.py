@@ -33,6 +33,7 @@ _SPECIAL = tuple(
     map(
         ipaddress.ip_network,
         (
+            "168.63.129.16/32",  # Azure's WireServer, which only machines within Azure reach
             "192.0.0.0/24",  # protocols, RFC 6890
             "192.88.99.0/24",  # relays of 6to4, RFC 7526
             "2001::/23",  # protocols, among them Teredo, which carries IPv4: RFC 2928, 4380

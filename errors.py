@@ -183,6 +183,7 @@ CODES = {
     "unknown-reference": "an id of something that does not exist",
     "unreadable-file": "a file that can't be read as its format",
     "unreadable-image": "an image or clip that can't be read",
+    "untrusted-code": "a file that names code to run, which nobody said is trusted",
     "unsupported": "what a model, method or suite can't do",
     "verification-failed": "readers get something else than was pushed",
     "version-not-above": "a version that is not above the released ones",

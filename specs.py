@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -264,13 +265,41 @@ _USER = re.compile(r"://[^/?#\s]*@")
 """User and password of a URL."""
 
 
+_FILE: ContextVar[str] = ContextVar("file", default="")
+
+UNTRUSTED = "untrusted-code"
+"""Code of the error of a spec that would run code and is not trusted."""
+
+
+@contextmanager
+def without_code(file: str) -> Iterator[None]:
+    """Within it, no spec runs code: they stand in a file that nobody vouches for."""
+    token = _FILE.set(file)
+    try:
+        yield
+    finally:
+        _FILE.reset(token)
+
+
+def check_trusted(spec: Spec) -> None:
+    """Raises UsageError for a spec that runs code within `without_code`."""
+    if file := _FILE.get():
+        raise UsageError(
+            f"{file} would run {without_password(str(spec))}",
+            "read it, and the code that it names, and add --trust",
+            code=UNTRUSTED,
+        )
+
+
 def load_factory(spec: Spec) -> object:
     """Calls a factory in the user's own code, for ``python:MODULE:FACTORY?option=value``.
 
     The factory is called with the options as keyword arguments, all of them text. Modules in the
-    current folder are found, as with ``python -m``. Raises UsageError if the module, the factory
-    or an option is missing or unknown, and where importing or calling it raises an error.
+    current folder are found, as with ``python -m``. Raises UsageError if it is not trusted, if the
+    module, the factory or an option is missing or unknown, and where importing or calling it raises
+    an error.
     """
+    check_trusted(spec)
     module, _, name = spec.argument.partition(":")
     if not (module and name):
         raise UsageError(

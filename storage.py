@@ -176,15 +176,26 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def read_places(path: Path) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
-    """Every whole record of a log as `read_records`, with its first byte and its length, bytes."""
+def read_places(
+    path: Path, *, appended: bool = True
+) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    """Every whole record of a log as `read_records`, with its first byte and its length, bytes.
+
+    appended: whether the file is one that records are appended to. Only there is a torn last line
+    the work of a kill; it is passed over.
+    """
     if not path.exists():
         return
     start = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
-                return
+                if appended:
+                    return
+                raise RecordError(
+                    f"{path}:{number}: the file was cut off: restore it from a backup",
+                    code="damaged-log",
+                )
             try:
                 record = json.loads(line.decode("utf-8"))
             except (ValueError, RecursionError):

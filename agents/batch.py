@@ -85,7 +85,7 @@ def _send(backend: BatchBackend, ledger: Ledger, budget: Budget, calls: _Calls) 
     holds: list[Hold] = []
     try:
         for name, request in calls.values():
-            holds.append(budget.reserve(identity, request, source, name))
+            holds.append(budget.reserve(identity, request, source, name, batched=True))
     except BaseException:
         budget.release(holds)
         raise
@@ -115,8 +115,7 @@ def _collect(
         if request is None or name in ledger:
             continue
         # Paid when it was sent; without usage the worst case counts.
-        worst = budget.worst_case(identity, request)
-        cost = budget.price(identity, completion.usage, worst)
+        cost = budget.price(identity, request, completion.usage, source)
         ledger.append(
             name, identity, request, completion, None if cost.usd is None else str(cost.usd)
         )

@@ -1,8 +1,13 @@
 """Prices of calls, and one cap over everything that a run pays for.
 
 Before an attempt, its worst case is set aside: every byte of the prompt as one token, and
-`max_tokens` of answer. What doesn't fit below the cap is never tried. When an answer is there, its
-price replaces what was set aside; an attempt that may have been billed without one stays counted.
+`max_tokens` of answer. What doesn't fit below the cap waits for the attempts under way, and is
+never tried if it doesn't fit then. When an answer is there, its price replaces what was set aside;
+an attempt that may have been billed without one stays counted.
+
+A server may bill more than was asked for (hidden reasoning beside the answer, longer answers). So
+the first attempt at a model under a cap goes alone, and what an answer cost above its worst case
+raises all later ones and those under way by the same factor.
 """
 
 from __future__ import annotations
@@ -226,8 +231,11 @@ class Budget:
         # Not a method: a cycle would keep the log's file open until the collector comes.
         self._usd = partial(_in_usd, prices, max_usd)
         self.log = SpendingLog(log, self._usd, alone)
-        self._under_way: dict[int, Decimal] = {}
+        self._under_way: dict[int, _Attempt] = {}
+        self._waiting: set[threading.Thread] = set()
         self._lock = threading.Lock()
+        self._ended = threading.Condition()
+        self._ends = 0
 
     @property
     def spent(self) -> Decimal:
@@ -236,7 +244,7 @@ class Budget:
         if not self.log.exists:
             return Decimal(0)
         with self.log.turn():
-            return self.log.total - sum(self._under_way.values())
+            return self.log.total - self._held()
 
     def count(self, spending: Spending) -> None:
         """Adds to `spending`, the summary for people; `spent`, which the cap bounds, is apart."""
@@ -285,24 +293,90 @@ class Budget:
                 self.log.lose(dead)
 
     def reserve(
-        self, identity: Mapping[str, str], request: ChatRequest, source: str = "", call: str = ""
+        self,
+        identity: Mapping[str, str],
+        request: ChatRequest,
+        source: str = "",
+        call: str = "",
+        *,
+        batched: bool = False,
     ) -> Hold:
         """Sets the worst case of a call's next attempt aside, until `settle`, `release` or `lose`.
 
-        source: the ledger's name; call: the call's id in it. Raises UnpricedError under a cap where
-        the price is unknown, BudgetError if the worst case doesn't fit.
+        source: the ledger's name; call: the call's id in it. As `hold`.
         """
         worst = self.worst_case(identity, request)
-        return self.hold(worst, f"call of {request.role}", source, call=call)
+        alone = self.max_usd is not None and not batched
+        return self.hold(worst, f"call of {request.role}", source, call=call, first_alone=alone)
 
-    def hold(self, worst: Charge, purpose: str, source: str = "", *, call: str = "") -> Hold:
-        """The same for anything else that is paid."""
+    def hold(
+        self,
+        worst: Charge,
+        purpose: str,
+        source: str = "",
+        *,
+        call: str = "",
+        first_alone: bool = False,
+    ) -> Hold:
+        """The same for anything else that is paid.
+
+        first_alone: until a source has its first answer, its attempts go one at a time. What fits
+        only once others have ended waits for those of other threads. Raises UnpricedError under a
+        cap where the price is unknown, BudgetError if the worst case doesn't fit.
+        """
         usd = self._usd(worst)
-        with self.log.turn():
-            self._check(usd, purpose)
-            intent = self.log.intend(source, call, worst)
-            self._under_way[intent.id] = usd
-        return Hold(intent.id, usd)
+        while True:
+            ends = self._ends  # before the try, so that none ends unnoticed in between
+            try:
+                with self.log.turn():
+                    is_first = first_alone and not self.log.is_known(source)
+                    if not (is_first and self._can_wait_for(source)):
+                        self._check(usd * self.log.factor(source), purpose)
+                        intent = self.log.intend(source, call, worst)
+                        attempt = _Attempt(source, usd, threading.current_thread())
+                        self._under_way[intent.id] = attempt
+                        return Hold(intent.id, usd)
+            except BudgetError:
+                if ends == self._ends and not self._can_wait_for():
+                    raise
+            self._wait(ends)
+
+    def _can_wait_for(self, source: str | None = None) -> bool:
+        """Whether an attempt, of this source, will end while this thread waits: not its own, and
+        not one of a thread that waits itself."""
+        this = threading.current_thread()
+        return any(
+            source in (None, attempt.source)
+            and attempt.thread is not this
+            and attempt.thread not in self._waiting
+            and attempt.thread.is_alive()
+            for attempt in list(self._under_way.values())
+        )
+
+    def _wait(self, ends: int) -> None:
+        """Waits until an attempt has ended since, or none can be waited for any more."""
+        this = threading.current_thread()
+        with self._ended:
+            self._waiting.add(this)
+            self._ended.notify_all()
+            try:
+                while ends == self._ends and self._can_wait_for():
+                    self._ended.wait(1.0)
+            finally:
+                self._waiting.discard(this)
+
+    def _forget(self, holds: Sequence[Hold]) -> None:
+        """Takes attempts off those under way."""
+        with self._ended:
+            for hold in holds:
+                self._under_way.pop(hold.intent, None)
+            self._ends += 1
+            self._ended.notify_all()
+
+    def _held(self) -> Decimal:
+        """Money set aside for the attempts under way here, US dollars."""
+        attempts = self._under_way.values()
+        return sum((a.usd * self.log.factor(a.source) for a in attempts), Decimal(0))
 
     def check(self, identity: Mapping[str, str], request: ChatRequest) -> None:
         """Raises what `reserve` would raise."""
@@ -332,9 +406,8 @@ class Budget:
         it in US dollars.
         """
         with self.log.turn():
-            for hold in holds:
-                self._under_way.pop(hold.intent, None)
             self.log.close([hold.intent for hold in holds], source, cost, recorded)
+        self._forget(holds)
         return self._usd(cost)
 
     def release(self, holds: Sequence[Hold]) -> None:
@@ -344,23 +417,41 @@ class Budget:
 
     def lose(self, holds: Sequence[Hold]) -> None:
         """Leaves attempts open that may have been billed, until a person settles them."""
-        if holds:
+        under_way = [hold for hold in holds if hold.intent in self._under_way]
+        if under_way:
             with self.log.turn():
-                for hold in holds:
-                    self._under_way.pop(hold.intent, None)
-                self.log.lose([hold.intent for hold in holds])
+                self.log.lose([hold.intent for hold in under_way])
+            self._forget(under_way)
 
-    def price(self, identity: Mapping[str, str], usage: Usage | None, worst: Charge) -> Charge:
-        """Returns the cost of an answered call; its worst case if the server reported no usage."""
-        if usage is None:
-            return worst
-        usd = self.prices.cost(identity, usage)
-        return Charge(None, dict(identity), usage) if usd is None else Charge(usd)
+    def price(
+        self,
+        identity: Mapping[str, str],
+        request: ChatRequest,
+        usage: Usage | None,
+        source: str = "",
+    ) -> Charge:
+        """Returns the cost of an answered call.
+
+        A part of the usage that the server didn't report counts at its worst case, raised by what
+        the source is known to cost above that.
+        """
+        tokens, answer = prompt_bound(request, _image_tokens(identity["model"])), request.max_tokens
+        if usage is not None:
+            if (usage.input_tokens and usage.output_tokens) or usage == Usage(0, 0):
+                usd = self.prices.cost(identity, usage)
+                return Charge(None, dict(identity), usage) if usd is None else Charge(usd)
+            tokens, answer = usage.input_tokens or tokens, usage.output_tokens or answer
+        charge = self._dearest(identity, tokens, answer)
+        return replace(charge, usd=charge.usd and charge.usd * self.log.factor(source))
 
     def worst_case(self, identity: Mapping[str, str], request: ChatRequest) -> Charge:
-        """The most that one attempt of a call can cost."""
+        """The most that one attempt of a call can cost where the server does what it is asked."""
         tokens = prompt_bound(request, _image_tokens(identity["model"]))
-        plain = Usage(tokens, request.max_tokens)
+        return self._dearest(identity, tokens, request.max_tokens)
+
+    def _dearest(self, identity: Mapping[str, str], tokens: int, answer: int) -> Charge:
+        """The cost of a prompt and an answer, whether the prompt is written to a cache or not."""
+        plain = Usage(tokens, answer)
         cached = replace(plain, cache_write_tokens=tokens)
         costs = [self.prices.cost(identity, usage) for usage in (plain, cached)]
         prices = [cost for cost in costs if cost is not None]
@@ -370,13 +461,18 @@ class Budget:
         """In a turn: raises BudgetError if an amount doesn't fit."""
         if self.max_usd is None or self.log.total + usd <= self.max_usd:
             return
-        under_way = sum(self._under_way.values(), Decimal(0))
-        lost = sum((self.log.open[intent].worst for intent in self.log.lost), Decimal(0))
-        unsettled = (
-            f", {lost:.4f} USD of it attempts without an outcome (`counterprior settle` shows them)"
-            if lost
-            else ""
-        )
+        under_way, held = self._held(), self.log.held
+        lost = self.log.held_for(self.log.lost)
+        others = held - under_way - lost
+        settle = "(`counterprior settle` shows them)"
+        facts = [
+            f"{lost:.4f} USD of it attempts without an outcome {settle}" if lost else "",
+            f"{others:.4f} USD of it under way in other processes, or left by one that was killed "
+            f"{settle}"
+            if others > LEAST
+            else "",
+        ]
+        unsettled = "".join(f", {fact}" for fact in facts if fact)
         raise BudgetError(
             f"the next {purpose} may cost {usd:.4f} USD, which would exceed the cap of "
             f"{self.max_usd} USD: {self.log.total - under_way:.4f} USD are spent{unsettled} and "
@@ -384,6 +480,17 @@ class Budget:
             f"a higher --max-usd",
             code="over-budget",
         )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """An attempt under way in this process."""
+
+    source: str
+    usd: Decimal
+    """Its worst case, US dollars."""
+    thread: threading.Thread
+    """Who waits for its answer."""
 
 
 def _in_usd(prices: PriceTable, max_usd: Decimal | None, charge: Charge) -> Decimal:

@@ -180,14 +180,14 @@ class Caller:
 
         def reserve() -> None:
             # Also before each attempt that follows a lost one, which may be billed as well.
+            self.budget.lose(holds)
             hold = self.budget.reserve(self.identity, request, self.source, call_id)
             holds.append(hold)
 
         reserve()
         try:
             completion = self.backend.complete(request, reserve)
-            worst = self.budget.worst_case(self.identity, request)
-            cost = self.budget.price(self.identity, completion.usage, worst)
+            cost = self.budget.price(self.identity, request, completion.usage, self.source)
             price = None if cost.usd is None else str(cost.usd)
             self.ledger.append(call_id, self.identity, request, completion, price)
         except BaseException as error:

@@ -93,7 +93,7 @@ def _part_spec(content: str | ImagePart) -> Any:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call, as billed."""
+    """Tokens of one call, as billed; a part that the server didn't report is 0."""
 
     input_tokens: int
     """All of the prompt, cached or not."""
@@ -114,7 +114,7 @@ class Completion:
     text: str
     """The answer verbatim; for `refused` and `error`, what the server said instead."""
     usage: Usage | None
-    """None if the server did not report it; 0 tokens if it rejected the request."""
+    """None if the server did not report it; no tokens at all if it rejected the request unpaid."""
     raw: Mapping[str, Any]
     """The response body."""
     first_token: tuple[tuple[str, float], ...] = ()

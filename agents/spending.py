@@ -21,10 +21,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -37,6 +38,10 @@ from .chat import Usage
 
 SPENDING = "spending.jsonl"
 """Name of the file in a folder of ledgers."""
+
+MARGIN = 2
+"""How much more than seen a source may cost that once cost more than its worst case: what a server
+adds to one answer it adds to a longer one as well."""
 
 LEAST = Decimal("1e-9")
 """US dollars below which two sums are the same: sums of long decimals differ in their last digit
@@ -114,6 +119,13 @@ class Intent:
     """The most that it can cost, US dollars; 0 if no price is known."""
 
 
+def _without_shard(source: str) -> str:
+    """A ledger's name, the same for all shards of a run."""
+    return _SHARD.sub("", source)
+
+
+_SHARD = re.compile(r"(\.\d+-of-\d+)?\.jsonl$")
+
 Value = Callable[[Charge], Decimal]
 """A charge in US dollars; may raise where it has no known price."""
 
@@ -141,14 +153,40 @@ class SpendingLog:
         self._end = self._lines = 0
         self.closed = Decimal(0)
         """Cost of all closed intents, and of the calls found in ledgers."""
-        self.held = Decimal(0)
-        """Worst cases of the open ones."""
+        self._factors: dict[str, Decimal] = {}
+        self._held: dict[str, Decimal] = {}  # source -> worst cases of its open intents
         self.open: dict[int, Intent] = {}
         """Intents that nothing has closed, by id."""
         self.lost: set[int] = set()
         """Open intents whose answers nobody waits for."""
         self.recorded: dict[str, Decimal] = {}
         """Source -> the part of its recorded costs that this file knows of."""
+
+    @property
+    def held(self) -> Decimal:
+        """Worst cases of the open intents, US dollars, each raised by what its source is known to
+        cost above them."""
+        return self._raised(self._held)
+
+    def held_for(self, intents: Iterable[int]) -> Decimal:
+        """The same for some of them."""
+        sums: dict[str, Decimal] = {}
+        for intent in intents:
+            source = self.open[intent].source
+            sums[source] = sums.get(source, Decimal(0)) + self.open[intent].worst
+        return self._raised(sums)
+
+    def _raised(self, sums: Mapping[str, Decimal]) -> Decimal:
+        return sum((usd * self.factor(source) for source, usd in sums.items()), Decimal(0))
+
+    def factor(self, source: str) -> Decimal:
+        """What to multiply worst cases of a source by, in all shards: 1 until an answer cost more
+        than its worst case, then `MARGIN` times the most that one did."""
+        return self._factors.get(_without_shard(source), Decimal(1))
+
+    def is_known(self, source: str) -> bool:
+        """Whether a source has had an answer that was no free rejection."""
+        return _without_shard(source) in self._factors
 
     @property
     def total(self) -> Decimal:
@@ -274,14 +312,20 @@ class SpendingLog:
             return
         usd = self._value(Charge.from_record(line))
         if "intent" in line:
-            self.open[self._end] = Intent(self._end, str(line["in"]), str(line["intent"]), usd)
-            self.held += usd
+            intent = Intent(self._end, str(line["in"]), str(line["intent"]), usd)
+            self.open[self._end] = intent
+            self._held[intent.source] = self._held.get(intent.source, Decimal(0)) + usd
             return
         source = str(line["found"] if "found" in line else line["in"])
-        for intent in line.get("closes", ()):
-            self.lost.discard(intent)
-            if closed := self.open.pop(intent, None):
-                self.held -= closed.worst
+        worst = Decimal(0)
+        for number in line.get("closes", ()):
+            self.lost.discard(number)
+            if closed := self.open.pop(number, None):
+                worst += closed.worst
+                self._held[closed.source] -= closed.worst
+        if line.get("recorded") and (usd or not worst):  # a free rejection shows nothing
+            above = MARGIN * usd / worst if worst and usd > worst else Decimal(1)
+            self._factors[_without_shard(source)] = max(above, self.factor(source))
         self.closed += usd
         if line.get("recorded") or "found" in line:
             self.recorded[source] = self.recorded.get(source, Decimal(0)) + usd

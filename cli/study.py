@@ -35,12 +35,18 @@ Changes = Annotated[
 ]
 
 
+Trust = Annotated[
+    bool, Input("--trust", help="Run the code that the file names by python: and command:.")
+]
+
+
 def run(
     file: StudyPath,
     out: Annotated[Path, Output(help="Folder of the study; run again to continue.")],
     workers: ScaleOptions,
     changes: Changes = None,
     max_usd: MaxUsd = None,
+    trust: Trust = False,
 ) -> None:
     """Run a study, or what is left of it: load each model once, make images, ask judges.
 
@@ -51,7 +57,9 @@ def run(
 
     with progress_bar() as progress:
         scale = workers.scale()
-        done = run_study(file, out, max_usd, changes or (), progress=progress, scale=scale)
+        done = run_study(
+            file, out, max_usd, changes or (), progress=progress, scale=scale, trust=trust
+        )
     print_done(done, scale.shard)
     if done.failures:
         raise SystemExit(WRONG)
@@ -67,6 +75,7 @@ def plan(
     probe: Annotated[
         bool, Cost("--probe", help="Make 3 images with each model and ask about them, to measure.")
     ] = False,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Estimate the images, questions, money, disk and time of a study, and list what would fail.
@@ -78,7 +87,13 @@ def plan(
 
     with progress_bar() as progress:
         study_plan = plan_study(
-            file, out, changes=changes or (), max_usd=max_usd, probe=probe, progress=progress
+            file,
+            out,
+            changes=changes or (),
+            max_usd=max_usd,
+            probe=probe,
+            trust=trust,
+            progress=progress,
         )
     if json:
         print_json(study_plan.to_json())

@@ -166,6 +166,9 @@ class GeneratorError(RunFailed):
         """Attempts before the last that may have been billed."""
         self.usd = ""
         """Cost of the attempt, US dollars; empty if it was free or its price is unknown."""
+        self.ends_run = False
+        """Whether every other image would fail likewise, and be paid for: the run ends with this
+        one."""
 
 
 @runtime_checkable

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
 from ...specs import Spec
-from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
+from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, always
 from ..retry import UnreadableError
-from .http import Wire, read_body, read_or_fail, read_tokens, with_lost
+from .http import Wire, read_body, read_or_fail, with_lost
+from .usage import read_usage
 
 if TYPE_CHECKING:
     import anthropic
@@ -128,17 +129,7 @@ def read_completion(raw: Mapping[str, Any]) -> Completion:
     try:
         outcome = OUTCOMES.get(raw["stop_reason"], "error")
         text = "".join(block["text"] for block in raw["content"] if block["type"] == "text")
-        usage = _usage(raw.get("usage"))
+        usage = read_usage(raw.get("usage"))
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UnreadableError("the answer is no message") from None
     return Completion(outcome, text, usage, raw)
-
-
-def _usage(data: Mapping[str, Any] | None) -> Usage | None:
-    if not data:
-        return None
-    # `input_tokens` leaves out what the cache took.
-    read = read_tokens(data.get("cache_read_input_tokens") or 0)
-    written = read_tokens(data.get("cache_creation_input_tokens") or 0)
-    total = read_tokens(data["input_tokens"]) + read + written
-    return Usage(total, read_tokens(data["output_tokens"]), read, written)

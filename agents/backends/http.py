@@ -48,11 +48,12 @@ SECRET_FROM = 12
 LOST_UPSTREAM = frozenset({502, 504, *range(520, 528)})
 """Statuses of a gateway whose server may have done the work, and billed it."""
 
+NOT_DONE = frozenset({401, 402, 403, 404, 405, 409, 410, 411, 413, 414, 415, 429, 501, 503, 529})
+"""Statuses that say that a request was not worked on. A vendor bills no other rejection either;
+what any other server bills for the rest, nobody knows."""
+
 DEEPEST = 64
 """Levels of nesting in an answer; no server's own has ten."""
-
-MOST_TOKENS = 100_000_000
-"""Most tokens of one call; a server that reports more has miscounted."""
 
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
@@ -273,9 +274,10 @@ class Wire(Generic[C]):
         try:
             response = send()
         except self.sdk.APIConnectionError as error:
-            raise self._no_answer(error, billed=True) from None
+            raise self._no_answer(error, billed=was_sent(error.__cause__)) from None
         except self.sdk.APIStatusError as error:
-            return failed_status(error.response, self.key)
+            vendor = "server" not in self.identity()
+            return failed_status(error.response, self.key, vendor)
         return read(read_body(response.http_response.content, self.key))
 
     def _sent(self, send: Callable[[], R]) -> R:
@@ -291,6 +293,13 @@ class Wire(Generic[C]):
     def _no_answer(self, error: Exception, billed: bool = False) -> TransientError:
         reason = hide(str(error.__cause__ or error), self.key)
         return TransientError(f"no answer: {reason}", billed=billed)
+
+
+def was_sent(error: BaseException | None) -> bool:
+    """Whether a request may have reached its server: not where no connection came about."""
+    import httpx2
+
+    return not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout))
 
 
 def read_key(variable: str, base_url: str | None) -> str:
@@ -346,27 +355,28 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def read_tokens(value: Any) -> int:
-    """A number of tokens as a server reports it. Raises UnreadableError for what is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UnreadableError(f"it reports {str(value)[:SHOWN]!r} tokens", retryable=False)
-    if not 0 <= value <= MOST_TOKENS or value != int(value):
-        raise UnreadableError(f"it reports {value:g} tokens", retryable=False)
-    return int(value)
+def may_be_billed(status: int, vendor: bool) -> bool:
+    """Whether a rejected request may be on the bill."""
+    return status in LOST_UPSTREAM if vendor else status not in NOT_DONE
 
 
-def failed_status(response: httpx2.Response, key: str) -> Completion:
-    """A rejected request as a completion. Raises TransientError or BackendError for the others."""
+def failed_status(response: httpx2.Response, key: str, vendor: bool = False) -> Completion:
+    """A rejected request as a completion, without usage where it may be billed.
+
+    vendor: whether it comes from a vendor's own endpoint. Raises TransientError for what may pass,
+    BackendError for what concerns every request.
+    """
     status = response.status_code
     text = hide(response.text, key)
     message = f"HTTP {status}: {text[:SHOWN]}"
+    billed = may_be_billed(status, vendor)
     if status in RETRIED:
-        lost = status in LOST_UPSTREAM
-        raise TransientError(message, retry_after(response.headers), billed=lost)
+        raise TransientError(message, retry_after(response.headers), billed=billed)
     if status in UNUSABLE or status < 400:
         raise BackendError(message, code="server-error")
     outcome: CallOutcome = "refused" if _error_code(text) in DECLINED else "error"
-    return Completion(outcome, message, Usage(0, 0), {"status": status, "body": text})
+    usage = None if billed else Usage(0, 0)
+    return Completion(outcome, message, usage, {"status": status, "body": text})
 
 
 def _error_code(text: str) -> str | None:

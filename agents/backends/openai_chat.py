@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import Spec
 from ..batch import BatchFailedError
-from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, Usage, always
+from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, always
 from ..retry import UnreadableError
-from .http import SHOWN, Wire, hide, read_body, read_or_fail, read_tokens, with_lost
+from .http import SHOWN, Wire, hide, read_body, read_or_fail, with_lost
+from .usage import read_usage
 
 if TYPE_CHECKING:
     import openai
@@ -139,25 +140,13 @@ def read_completion(raw: Mapping[str, Any]) -> Completion:
         refusal = message.get("refusal")
         outcome = "refused" if refusal else OUTCOMES.get(choice["finish_reason"], "error")
         text = refusal or message.get("content") or ""
-        usage = _usage(raw.get("usage"))
+        usage = read_usage(raw.get("usage"))
         first = _first_token(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise UnreadableError("the answer is not a chat completion") from None
     if not isinstance(text, str):
         raise UnreadableError("the answer's content is no text")
     return Completion(outcome, text, usage, raw, first)
-
-
-def _usage(data: Mapping[str, Any] | None) -> Usage | None:
-    if not data:
-        return None
-    details = data.get("prompt_tokens_details") or {}
-    return Usage(
-        input_tokens=read_tokens(data["prompt_tokens"]),
-        output_tokens=read_tokens(data["completion_tokens"]),
-        cache_read_tokens=read_tokens(details.get("cached_tokens") or 0),
-        cache_write_tokens=read_tokens(details.get("cache_write_tokens") or 0),
-    )
 
 
 def _first_token(logprobs: Mapping[str, Any] | None) -> tuple[tuple[str, float], ...]:

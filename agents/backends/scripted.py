@@ -69,7 +69,8 @@ class ScriptedBackend:
                 permit()
             return answer
         prompt_text = request.system + "".join(p for p in request.user if isinstance(p, str))
-        usage = Usage(len(prompt_text) // CHARACTERS_A_TOKEN, len(answer) // CHARACTERS_A_TOKEN)
+        lengths = (len(text) // CHARACTERS_A_TOKEN for text in (prompt_text, answer))
+        usage = Usage(*(max(1, tokens) for tokens in lengths))
         return Completion("ok", answer, usage, {"scripted": answer})
 
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 from PIL import Image
 
 from ...agents.threads import in_threads
-from ...errors import DataError, UsageError
+from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError, encode_png, opened
 from ...parsing import write_rows
 from ...progress import Progress, silent
@@ -28,7 +28,16 @@ from ...schema import Row, SeededRow
 from ...storage import write_whole
 from ..clips.frames import USUAL
 from ..clips.together import clip_verdicts
-from ..core import ORIGINAL, Case, CaseGenerator, Judge, Outcome, Verdict, probes_of
+from ..core import (
+    ORIGINAL,
+    Case,
+    CaseGenerator,
+    GeneratorError,
+    Judge,
+    Outcome,
+    Verdict,
+    probes_of,
+)
 from ..generators import ENCODED, Checked, MadeForRows, PaidByImage, is_served
 from ..generators.paid import PaidGenerator
 from ..judges import Answering
@@ -357,6 +366,11 @@ class Evaluation:
             (output,) = make_batch(generator, [store.request(case)])
             # By who made it: what is paid is recorded, whatever ends the run meanwhile.
             record(store.keep(case, output, self.run.images().get(case.id)))
+            if isinstance(output, GeneratorError) and output.ends_run:
+                raise RunFailed(
+                    f"{output}: every further image would fail alike, so none was asked for",
+                    code="all-failed",
+                )
 
         with closing(in_threads(make_one, cases, concurrency)) as done:
             yield from done

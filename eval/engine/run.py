@@ -1,12 +1,14 @@
 """A run: one generator on one suite, as a folder that every step adds to and none rewrites.
 
-run.json            what was asked for; a resumed run must ask for the same
+run.json            what was asked for, and the digest of cases.jsonl; a resumed run must ask for
+                    the same
 cases.jsonl         every image to make: file name, prompt, seed, source
 images.jsonl        what became of each, in the order it happened
 images/             the images and clips that the run made itself
 frames/             of clips, those that were judged, by the clip's SHA-256
 texts/              the texts of captioners and round trips, in place of images
 sources/            the images that edits start from
+checked.json        which of its files were last seen to be the recorded ones
 manifest.jsonl      images of a spatial suite, as `detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
@@ -20,11 +22,10 @@ import hashlib
 import json
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ from ..store.verdicts import VerdictLog
 
 HEADER = "run.json"
 CASES = "cases.jsonl"
+CHECKED = "checked.json"
+"""Own files that were read and are as recorded, by what they were then; see `Replacement`."""
 FORMAT = 2
 """Version of the run folder; older ones can't be resumed."""
 LEDGERS = "ledgers"
@@ -81,6 +84,10 @@ class RunHeader:
     """Seeds of every prompt; each has its own if empty."""
     format: int = FORMAT
     """Version of the folder's layout."""
+    case_count: int = 0
+    """Lines of the file of cases, which is written whole; 0 until then, and in older runs."""
+    cases_sha256: Digest = ""
+    """SHA-256 of the file of cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +198,7 @@ class Run:
     """Shard that this process adds to; None for the entire run."""
     _held: tuple[Sequence[Case], Mapping[str, CaseResult]] | None = field(default=None, repr=False)
     _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
+    _has_checked_cases: bool = field(default=False, repr=False)
 
     @classmethod
     def start(
@@ -210,13 +218,50 @@ class Run:
                     f"{root} is not empty and not a run: choose another --out",
                     code="folder-not-empty",
                 )
-            plain = asdict(header)
-            unset = {k for k in ("where", "common_seeds") if not plain[k]}
-            write_json(root / HEADER, {k: v for k, v in plain.items() if k not in unset})
             run = cls(root, header, shard)
-        if not (root / CASES).exists():  # also after a kill: the header said whose folder it is
-            write_rows(root / CASES, map(_plain, cases))
+            run._write_header()
+        run._keep_cases(cases)
         return run
+
+    def _write_header(self) -> None:
+        plain = asdict(self.header)
+        unset = {k for k in _LATER if not plain[k]}
+        write_json(self.root / HEADER, {k: v for k, v in plain.items() if k not in unset})
+
+    def _keep_cases(self, cases: Iterable[Case]) -> None:
+        """Writes the file of cases where it is not there, as after a kill, or not as recorded."""
+        path, recorded = self.root / CASES, self.header.cases_sha256
+        if recorded and path.exists() and _digest_of(path) == recorded:
+            return
+        if recorded or not _ends_with_line(path):
+            write_rows(path, map(_plain, cases))
+        digest = _digest_of(path)
+        if recorded and digest != recorded:
+            raise RunError(
+                f"{path} was changed, and the cases of {self.header.data} are others today: "
+                f"restore it from a backup, or choose another --out",
+                code="changed-file",
+            )
+        with path.open("rb") as file:
+            count = sum(1 for _ in file)
+        self.header = replace(self.header, case_count=count, cases_sha256=digest)
+        self._write_header()
+
+    def _check_cases(self) -> None:
+        """Raises DataError where the file of cases is not as it was written: fewer cases would give
+        wrong numbers, and nobody would see it."""
+        path = self.root / CASES
+        if self._has_checked_cases or not path.exists():
+            return
+        if self.header.cases_sha256 and _digest_of(path) != self.header.cases_sha256:
+            with path.open("rb") as file:
+                count = sum(1 for line in file if line.endswith(b"\n"))
+            raise DataError(
+                f"{path} is not as it was written: it has {count:,} of {self.header.case_count:,} "
+                f"cases; run the command that made the run again, or restore the file",
+                code="changed-file",
+            )
+        self._has_checked_cases = True
 
     @classmethod
     def open(cls, root: Path, shard: RunShard | None = None) -> Run:
@@ -248,15 +293,20 @@ class Run:
         """The run with its cases and images in memory, for who looks at all of them often and adds
         nothing."""
         results = {case: of_case[-1] for case, of_case in self.results.read().items()}
+        self._check_cases()
         self._held = read_cases(self.root / CASES), results
         return self
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""
-        return self._held[0] if self._held else CaseFile(self.root / CASES)
+        if self._held:
+            return self._held[0]
+        self._check_cases()
+        return CaseFile(self.root / CASES)
 
     def own_cases(self) -> CaseFile:
         """The cases of this process' shard; all where there is none."""
+        self._check_cases()
         return CaseFile(self.root / CASES, self.shard)
 
     @cached_property
@@ -447,6 +497,26 @@ class Run:
             raise RunFailed(why, code="all-failed")
 
 
+_OF_CASES = ("case_count", "cases_sha256")
+_LATER = ("where", "common_seeds", *_OF_CASES)
+"""Fields of the header that are left out where they say nothing."""
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _ends_with_line(path: Path) -> bool:
+    """Whether a file is there and no line of it was cut off."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() == b"\n"
+    except OSError:
+        return False
+
+
 def _plain(case: Case) -> dict[str, Any]:
     """A case without what it took from its row: that is in the release."""
     named = sorted(vars(case).items())
@@ -463,7 +533,7 @@ def _difference(recorded: RunHeader, requested: RunHeader) -> str:
     old, new = asdict(recorded), asdict(requested)
     common = old["generator"].keys() & new["generator"].keys()
     changed = []
-    for name in old:
+    for name in (n for n in old if n not in _OF_CASES):
         before, now = old[name], new[name]
         if name == "generator":
             before, now = (
@@ -490,16 +560,15 @@ def _value_text(value: Any, other: Any) -> str:
 class Replacement:
     """Says whether an image's file holds other bytes than the recorded ones.
 
-    An own file is read only if it changed after the log of images did: every file was there before
-    its record. A copied folder has new times, and is read.
+    Bytes are compared, not times: an own file is read, unless it is the very file (size, times,
+    inode) that an earlier look has read and found as recorded. A copied folder has new files, and
+    is read once.
     """
 
     def __init__(self, run: Run) -> None:
         self._root = run.root
-        self._logs = [*run.root.glob(f"{IMAGES}*.jsonl")]
-        self._logged = max((log.stat().st_mtime_ns for log in self._logs), default=0)
-        self._start = time.time_ns()
-        self._read = self._found = 0
+        self._checked = _read_checked(run.root / CHECKED)
+        self._has_new = False
 
     def __call__(self, image: CaseResult) -> bool:
         if image.stamp is not None:
@@ -510,11 +579,15 @@ class Replacement:
             file = os.stat(f"{self._root}/{image.file}")
         except OSError:
             return False
-        if max(file.st_mtime_ns, file.st_ctime_ns) <= self._logged:
+        # The time of a change of its inode is the system's: nobody sets it back with a command.
+        times = f"{file.st_size} {file.st_mtime_ns} {file.st_ctime_ns} {file.st_ino}"
+        looked_at = hashlib.sha256(f"{image.sha256} {times}".encode()).hexdigest()[:32]
+        if self._checked.get(image.file) == looked_at:
             return False
         is_replaced = differs(self._root, image)
-        self._read += 1
-        self._found += is_replaced
+        if not is_replaced:
+            self._checked[image.file] = looked_at
+            self._has_new = True
         return is_replaced
 
     def may_show(self, image: CaseResult) -> bool:
@@ -526,8 +599,17 @@ class Replacement:
         return not (self(image) if image.stamp is None else differs(self._root, image))
 
     def keep(self) -> None:
-        """After a look at every image: the log is as new as this look if all are as recorded, so
-        that a copied run is read through by one command, not by each."""
-        if self._read and not self._found:
+        """Records what was read and is as recorded, so that one command reads it, not each."""
+        if self._has_new:
             with suppress(OSError):  # a folder that only others may write
-                os.utime(self._logs[0], ns=(self._start, self._start))
+                write_json(self._root / CHECKED, self._checked)
+            self._has_new = False
+
+
+def _read_checked(path: Path) -> dict[str, str]:
+    """File -> digest of what it was when it was read; nothing where that can't be known."""
+    try:
+        recorded = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return recorded if isinstance(recorded, dict) else {}

@@ -27,7 +27,7 @@ from PIL.Image import Image
 from ...clip_files import Clip, open_made
 from ...errors import UsageError
 from ...images import ImageError, plain_png
-from ...specs import Options, Seconds, Spec
+from ...specs import Options, Seconds, Spec, check_trusted
 from ..core import Case, GeneratorError, ImageRequest
 from .worker import SHOWN, WorkerProgram, without_secrets
 
@@ -88,6 +88,7 @@ class CommandGenerator:
 
     @classmethod
     def from_spec(cls, spec: Spec, options: CommandOptions) -> CommandGenerator:
+        check_trusted(spec)
         return cls(spec.argument, options)
 
     def identity(self) -> dict[str, str]:

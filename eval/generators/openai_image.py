@@ -18,7 +18,7 @@ from ...images import plain_png
 from ...specs import Options, Spec
 from ..core import GeneratorError, ImageRequest
 from . import REPORT, PaidByImage
-from .served import SEED, ServedModel, ServedOptions, decode_image
+from .served import SEED, ServedModel, ServedOptions, decode_image, fetch_image
 
 OPENAI = tuple(
     "background input_fidelity moderation output_format quality response_format size style".split()
@@ -40,7 +40,7 @@ class ImageApiOptions(ServedOptions):
     quality: str | None = None
     """OpenAI, such as `high`."""
     response_format: str | None = None
-    """`b64_json` for servers that would answer with an address."""
+    """`b64_json` for servers that would answer with an address; a public one is fetched."""
     size: str | None = None
     """Width and height in pixels, such as `1024x1024`."""
     style: str | None = None
@@ -118,15 +118,24 @@ class OpenAIImages(PaidByImage):
 
 
 def _read(answer: Mapping[str, Any]) -> tuple[Mapping[str, Any], Image]:
-    """Returns the first image's entry and the image. Raises GeneratorError without an image."""
+    """Returns the first image's entry and the image, fetched where the server gives its address.
+
+    Raises GeneratorError without an image.
+    """
     try:
         entry: Mapping[str, Any] = answer["data"][0]
-        encoded = entry.get("b64_json")
+        encoded, url = entry.get("b64_json"), entry.get("url")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise GeneratorError("the answer holds no image", code="bad-answer") from None
-    if not encoded:
-        # An address may lead anywhere, also to this network's own machines: it is not followed.
-        raise GeneratorError(
-            "the answer holds an address only: add response_format=b64_json", code="bad-answer"
+    if encoded:
+        return entry, decode_image(encoded)
+    if not isinstance(url, str) or not url:
+        raise GeneratorError("the answer holds no image", code="bad-answer")
+    try:
+        return entry, fetch_image(url)
+    except GeneratorError as error:
+        error.args = (
+            f"{error}; a server that can send the image itself does so with the option "
+            "response_format=b64_json",
         )
-    return entry, decode_image(encoded)
+        raise

@@ -167,6 +167,10 @@ FETCHING = DownloadSettings(
 """How the images are fetched that a server gives an address of."""
 
 
+NEVER_FETCHED = ("bad_url", "refused_address", "scheme")
+"""Reasons for which no address of the same server can be fetched."""
+
+
 def fetch_image(url: str) -> Image:
     """The image at an address that a server gave, if that is a public one.
 
@@ -175,15 +179,23 @@ def fetch_image(url: str) -> Image:
     try:
         data, _ = Downloader(FETCHING).download(url)
     except FetchError as error:
-        host = server(url) or "nowhere"
-        raise GeneratorError(
-            f"the image's address, at {host}, can't be fetched: {error.reason}",
+        failure = GeneratorError(
+            f"the image's address, at {_host(url)}, can't be fetched: {error.reason}",
             code="server-unreachable",
-        ) from None
+        )
+        failure.ends_run = error.reason in NEVER_FETCHED
+        raise failure from None
     try:
         return open_image(BytesIO(data))
     except ImageError as error:
         raise GeneratorError(f"the image {error}", code="unreadable-image") from None
+
+
+def _host(url: str) -> str:
+    try:
+        return server(url) or "nowhere"
+    except ValueError:
+        return "nowhere"
 
 
 def _plain(text: str) -> Any:

@@ -32,7 +32,7 @@ class CaseFile(Sequence[Case]):
         self._places = array("Q")
         self._file = LineReader(path)
         row, number = "", -1
-        for (place, _), record in read_places(path):
+        for (place, _), record in read_places(path, appended=False):
             if record.get("row") != row:
                 row, number = record.get("row", ""), number + 1
             if owns_row(shard, number):
@@ -70,7 +70,9 @@ def read_cases(path: Path) -> list[Case]:
             f"{path}: no such file; run the command that made the run again", code="no-such-file"
         )
     with collector_paused():
-        return [_case(record, path, place) for (place, _), record in read_places(path)]
+        return [
+            _case(record, path, place) for (place, _), record in read_places(path, appended=False)
+        ]
 
 
 def _case(record: dict[str, Any], path: Path, place: int) -> Case:

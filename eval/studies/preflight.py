@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -17,7 +18,7 @@ from PIL import Image
 from ...agents.budget import Budget
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
-from ...specs import Spec
+from ...specs import UNTRUSTED, Spec, without_code
 from ..captioners import CAPTIONERS
 from ..clips.frames import FrameChoice
 from ..core import KNOWN_TRUTH, Case, CaseGenerator, Judge, Question, probes_of
@@ -148,12 +149,14 @@ def plan_study(
     changes: Sequence[str] = (),
     max_usd: float | None = None,
     probe: bool = False,
+    trust: bool = True,
     progress: Progress = silent,
 ) -> StudyPlan:
     """Counts the open work of a study, by model and suite.
 
     out: folder of the study; finished work there is not counted. probe: measure time and disk with
-    a few images and questions of each model that isn't paid, in a folder that is deleted. Raises
+    a few images and questions of each model that isn't paid, in a folder that is deleted. trust:
+    whether code that the file names may run; if not, its models are counted and not opened. Raises
     StudyError for a bad file, ReleaseError for data that can't be read; all other faults are
     listed in `problems`.
     """
@@ -164,7 +167,8 @@ def plan_study(
         folder = Path(name)
         begun = out is not None and (out / FILE).exists()
         root = out if begun and out is not None else folder
-        return _Planner(Study(root, study), rows, cap, folder, probe, progress).build()
+        with nullcontext() if trust else without_code(str(file)):
+            return _Planner(Study(root, study), rows, cap, folder, probe, progress).build()
 
 
 class _Planner:
@@ -247,6 +251,12 @@ class _Planner:
                 if not Path(name).is_file():
                     self.plan.problems.append(f"labels: there is no file {name}")
 
+    def _cannot_open(self, model: str, error: CounterpriorError) -> None:
+        """Lists why a model can't be opened: a problem, unless it is code that may not run here."""
+        listed = self.plan.notes if error.code == UNTRUSTED else self.plan.problems
+        if (text := f"{model}: {error}") not in listed:
+            listed.append(text)
+
     def _note(self) -> None:
         if any(workload.usd for workload in (*self.plan.questions, *self.plan.steps)):
             self.plan.notes.append(ASSUMED)
@@ -266,7 +276,7 @@ class _Planner:
             if is_served(generator) and isinstance(generator, Prepared):
                 generator.prepare(self.study.root, self.calls)
         except CounterpriorError as error:
-            self.plan.problems.append(f"generator {name}: {error}")
+            self._cannot_open(f"generator {name}", error)
         probed = set()
         for run in runs:
             look, cases = self._look(run), self._left(run)
@@ -298,7 +308,6 @@ class _Planner:
     def _steps(self, runs: Iterable[Cell]) -> None:
         """Counts the steps of all round trips by model; a step that trips share counts once."""
         open_steps: dict[tuple[str, StepKind, str], dict[str, RouteStep]] = {}
-        problems: dict[str, None] = {}
         for run in runs:
             specs = dict(run.steps)
             try:
@@ -310,8 +319,7 @@ class _Planner:
                         place = run.suite, step.step, specs[step.step]
                         open_steps.setdefault(place, {})[step.key] = step
             except CounterpriorError as error:
-                problems[f"round trips: {error}"] = None
-        self.plan.problems += problems
+                self._cannot_open("round trips", error)
         for (suite, kind, spec), steps in open_steps.items():
             model = self.trips.model(kind, spec)
             usd, most = total([of_step(self.budget, model, step) for step in steps.values()])
@@ -365,7 +373,7 @@ class _Planner:
             if (check := getattr(judge, "check", None)) is not None:
                 check()
         except CounterpriorError as error:
-            self.plan.problems.append(f"judge {name}: {error}")
+            self._cannot_open(f"judge {name}", error)
         for suite in dict.fromkeys(cell.suite for cell in cells):
             cells_of_suite = [cell for cell in cells if cell.suite == suite]
             open_questions = [self._questions_left(cell, judge) for cell in cells_of_suite]
@@ -476,7 +484,7 @@ class _Planner:
             scorer = as_scorer(spec, self.calls)
             scorer.identity()
         except CounterpriorError as error:
-            self.plan.problems.append(f"scorer {name}: {error}")
+            self._cannot_open(f"scorer {name}", error)
         asks = Spec.parse(spec).argument
         usd = None if _paid_by_call(asks) else 0.0  # what a scorer asks a model is not known before
         for suite in dict.fromkeys(cell.suite for cell in cells):

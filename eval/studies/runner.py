@@ -8,9 +8,10 @@ parts of all of its runs, each with logs of its own.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ import yaml
 from ...agents.budget import Spending
 from ...errors import CounterpriorError, UsageError
 from ...progress import Progress, silent
+from ...specs import UNTRUSTED, without_code, without_password
 from ..checkpoints.placement import LoadError
 from ..core import CaseGenerator, Judge
 from ..engine.costs import Cost, count_images
@@ -48,7 +50,7 @@ from .nested import reuse_candidates
 from .recipes import find_layout
 from .scores.corpora import read_corpus
 from .scores.switched import biased, prior_of
-from .spec import Cell, parse_study, read_study, write_study
+from .spec import Cell, StudyFile, parse_study, read_study, write_study
 from .table import study_table
 
 MOST_ERRORS = 0.1
@@ -149,12 +151,13 @@ def run_study(
     changes: Sequence[str] = (),
     progress: Progress = silent,
     scale: Scale = IN_PROCESS,
+    trust: bool = True,
 ) -> StudyDone:
     """Does what is missing of a study; one cap holds over all of it, earlier commands included.
 
     file: path of a study file, or what stands in one. max_usd: in place of the file's. changes: as
     in `read_study`. scale: the processes that make and judge, and which part of all runs is this
-    one's; the result is the same.
+    one's; the result is the same. trust: whether code that the file names may run.
     Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
     data that can't be read, DataError for a corpus that isn't mined, InUseError where another
     process works here. What fails in a cell is in `failures`.
@@ -166,6 +169,12 @@ def run_study(
     else:
         study_file = read_study(Path(file), changes)
         text = write_study(study_file) if changes else Path(file).read_text("utf-8")
+    if not trust and (code := named_code(study_file)):
+        raise UsageError(
+            f"{file} would run {', '.join(code)}",
+            "read it, and the code that it names, and add --trust",
+            code=UNTRUSTED,
+        )
     for folder in study_file.corpora.values():
         read_corpus(Path(folder))
     rows = {suite: read_rows(study_file.data, suite) for suite in study_file.suites}
@@ -174,7 +183,25 @@ def run_study(
     with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
         study = Study.start(out, study_file, text, held if scale.shard else None)
         _check_rows(study, rows)
-        return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
+        with nullcontext() if trust else without_code(str(file)):
+            return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
+
+
+_CODE = re.compile(r"\b(python|command)(:|%3A)", re.IGNORECASE)
+
+
+def named_code(study: StudyFile) -> list[str]:
+    """The texts of a study that name code to run, also within other specs, without passwords.
+
+    Texts are looked at, not opened: one that only looks like a spec is listed as well.
+    """
+    texts: list[str] = []
+    level: list[Any] = [study.model_dump(mode="json", exclude_unset=True)]
+    while level:
+        inner = [v for v in level if isinstance(v, (dict, list))]
+        texts += [v for v in level if isinstance(v, str) and _CODE.search(v)]
+        level = [x for v in inner for x in (v.values() if isinstance(v, dict) else v)]
+    return sorted({without_password(text) for text in texts})
 
 
 class _Session:

@@ -86,9 +86,9 @@ def test_settling_counts_what_was_billed() -> None:
     budget = Budget(TABLE)
     worst = budget.worst_case(OWN, ASK)
     assert worst.usd is not None
-    told = budget.price(OWN, Usage(1000, 100), worst)
+    told = budget.price(OWN, ASK, Usage(1000, 100))
     assert budget.settle([budget.reserve(OWN, ASK)], "l", told) == Decimal("0.002")
-    silent = budget.price(OWN, None, worst)
+    silent = budget.price(OWN, ASK, None)
     assert budget.settle([budget.reserve(OWN, ASK)], "l", silent) == worst.usd
     assert budget.spent == Decimal("0.002") + worst.usd
     budget.lose([budget.reserve(OWN, ASK)])
@@ -107,8 +107,7 @@ def test_the_cap_holds_whatever_the_answers_cost(cap: int, answers: list[tuple[i
             hold = budget.reserve(OWN, ASK)
         except BudgetError:
             continue
-        worst = budget.worst_case(OWN, ASK)
-        budget.settle([hold], "l", budget.price(OWN, Usage(*used), worst))
+        budget.settle([hold], "l", budget.price(OWN, ASK, Usage(*used)))
         assert budget.max_usd is not None and budget.spent <= budget.max_usd
 
 

@@ -105,7 +105,8 @@ def test_passing_trouble_is_tried_again(
     server: Any, protocol: str, status: int, fault: Any, naps: list[float]
 ) -> None:
     server.faults += [fault(status=status), fault(status=status)]
-    assert complete(server, protocol).lost_attempts == 0
+    # No vendor's server: what it bills for a request that it took and failed, nobody knows.
+    assert complete(server, protocol).lost_attempts == (2 if status in (408, 500) else 0)
     assert len(server.asked) == 3
     assert 0.3 <= naps[0] <= 0.5 and 0.7 <= naps[1] <= 1.0
 
@@ -169,7 +170,7 @@ def test_a_dead_server_ends_the_run(server: Any, protocol: str, naps: list[float
 def test_a_rejected_request_is_an_error_of_its_own(server: Any, protocol: str, fault: Any) -> None:
     server.faults.append(fault(status=400, message="this image is not allowed"))
     done = complete(server, protocol)
-    assert (done.outcome, done.usage) == ("error", Usage(0, 0))
+    assert (done.outcome, done.usage) == ("error", None)  # this server may bill it
     assert "this image is not allowed" in done.text and len(server.asked) == 1
 
 

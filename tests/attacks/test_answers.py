@@ -118,12 +118,6 @@ BAD = {
     "logprob of 1000": (alternative('"1"', "1000"), "'1000' is no log probability"),
     "logprob that is text": (alternative('"1"', '"x"'), "'x' is no log probability"),
     "token that is no text": (alternative("7", "-0.1"), "'7', no text"),
-    "endless usage": (tokens("1e999"), "reports inf tokens"),
-    "usage that is no number": (tokens("NaN"), "reports nan tokens"),
-    "negative usage": (tokens("-5"), "reports -5 tokens"),
-    "usage beyond reason": (tokens("1000000000000"), "reports 1e+12 tokens"),
-    "usage of halves": (tokens("0.5"), "reports 0.5 tokens"),
-    "usage in words": (tokens('"many"'), "reports 'many' tokens"),
     "a deep answer": ('{"a":' * 500 + "1" + "}" * 500, "nested too deeply"),
     "a very deep answer": ("[" * 200_000, "nested too deeply"),
     "a number of 5,000 digits": ("9" * 5000, "no JSON object"),
@@ -155,15 +149,92 @@ def test_half_an_emoji_is_a_mark_in_its_text() -> None:
     assert len(taken.digest) == 64
 
 
-@pytest.mark.parametrize("usage", ["-5", "1e999", '"many"', "true"])
-def test_anthropics_usage_is_checked_too(usage: str, saying: Saying, tmp_path: Path) -> None:
-    block = '[{"type":"text","text":"1"}]'
-    saying.says = (
-        f'{{"content":{block},"stop_reason":"end_turn",'
-        f'"usage":{{"input_tokens":1,"output_tokens":{usage}}}}}'
-    ).encode()
-    found, spent = judged(saying.spec("anthropic"), tmp_path)
-    assert found.label == "error" and "tokens" in found.raw and spent == 10
+NO_TOKENS = ["-5", "1e999", "NaN", "1000000000000", "0.5", '"many"', "true", "0", "null", "{}"]
+
+
+@pytest.mark.parametrize("usage", NO_TOKENS)
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_an_answer_whose_usage_is_nonsense_is_kept_at_its_worst_case(
+    protocol: str, usage: str, saying: Saying, tmp_path: Path
+) -> None:
+    if protocol == "openai":
+        said = tokens(usage)
+    else:
+        block = '[{"type":"text","text":"1"}]'
+        said = (
+            f'{{"content":{block},"stop_reason":"end_turn",'
+            f'"usage":{{"input_tokens":1,"output_tokens":{usage}}}}}'
+        )
+    saying.says = said.encode()
+    found, spent = judged(saying.spec(protocol), tmp_path)
+    assert (found.label, spent, saying.asked) == ("first_left", 10, 1)
+
+
+USAGES: dict[str, tuple[Any, int]] = {
+    "none": (None, 10),
+    "a list": ([1], 10),
+    "zeros": ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, 10),
+    "the prompt only": ({"prompt_tokens": 1}, 10),
+    "another API's names": ({"input_tokens": 1, "output_tokens": 3}, 3),
+    "the answer only, and a long one": ({"completion_tokens": 4000}, 4000),
+    "reasoning beside, with a total": (
+        {
+            "prompt_tokens": 1,
+            "completion_tokens": 3,
+            "completion_tokens_details": {"reasoning_tokens": 40},
+            "total_tokens": 44,
+        },
+        43,
+    ),
+    "reasoning within, with a total": (
+        {
+            "prompt_tokens": 1,
+            "completion_tokens": 8,
+            "completion_tokens_details": {"reasoning_tokens": 5},
+            "total_tokens": 9,
+        },
+        8,
+    ),
+    "reasoning without a total": (
+        {
+            "prompt_tokens": 1,
+            "completion_tokens": 3,
+            "completion_tokens_details": {"reasoning_tokens": 40},
+        },
+        43,
+    ),
+    "reasoning in the total alone": (
+        {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 81},
+        80,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_usage_is_what_the_provider_bills(name: str, saying: Saying, tmp_path: Path) -> None:
+    report, billed = USAGES[name]
+    choice = {"message": {"content": "1"}, "finish_reason": "stop"}
+    saying.says = json.dumps({"choices": [choice], "usage": report}).encode()
+    found, spent = judged(saying.spec("openai"), tmp_path)
+    assert (found.label, spent, saying.asked) == ("first_left", billed, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "billed"),
+    [(400, 1, 10), (422, 1, 10), (429, 4, 0), (500, 4, 40), (503, 4, 0), (408, 4, 40)],
+)
+def test_an_unknown_server_may_bill_what_it_rejects(
+    status: int, asked: int, billed: int, saying: Saying, tmp_path: Path
+) -> None:
+    saying.status, saying.says = status, b'{"error": {"message": "no"}}'
+    found, spent = judged(saying.spec("openai"), tmp_path)
+    assert (found.label, saying.asked, spent) == ("error", asked, billed)
+
+
+def test_a_refused_connection_is_not_billed(saying: Saying, tmp_path: Path) -> None:
+    saying.close()
+    found, spent = judged(saying.spec("openai"), tmp_path)
+    assert (found.label, spent) == ("error", 0)
 
 
 @pytest.mark.parametrize("status", [502, 504, 524])

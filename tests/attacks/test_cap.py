@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,9 +14,11 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import raises
 
+from counterprior.agents.backends.usage import read_usage
 from counterprior.agents.budget import BudgetError
-from counterprior.agents.caller import Caller
+from counterprior.agents.caller import Call, Caller
 from counterprior.agents.chat import BackendError, ChatRequest, Completion, Permit, Usage, always
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.retry import (
@@ -37,7 +41,16 @@ PRICES = "scripted:s: {input: 0, output: 1000000}\nopenai-image:i: {image: 4, ed
 CALLS = 8
 """Of each of two shards."""
 
-TROUBLES = ["lost", "rejected", "unreadable", "killed early", "killed late", "silent"]
+TROUBLES = [
+    "lost",
+    "rejected",
+    "unreadable",
+    "killed early",
+    "killed late",
+    "silent",
+    "zeros",
+    "half",
+]
 
 
 class Killed(BaseException):
@@ -53,6 +66,10 @@ class Server:
     """Share of attempts that end badly."""
     kinds: list[str]
     """How they end."""
+    hidden: int = 0
+    """Tokens of reasoning that each answer bills beside its own."""
+    shown: bool = False
+    """Whether it has answered in full, so that clients can know what it adds."""
     billed: Decimal = Decimal(0)
     meanwhile: list[Any] = field(default_factory=list)
     """What another process does while a call is on its way."""
@@ -62,11 +79,14 @@ class Server:
         if self.meanwhile and self.rng.random() < 0.5:
             self.meanwhile.pop()()
         kind = self.rng.choice(self.kinds) if self.rng.random() < self.trouble else "ok"
+        if self.hidden and not self.shown:
+            kind = "ok"
         if kind == "killed early":
             raise Killed
         if kind == "rejected":
             raise TransientError("HTTP 500")
         self.billed += cost
+        self.shown = self.shown or cost > self.hidden
         if kind == "killed late":
             raise Killed
         if kind == "lost":
@@ -90,8 +110,15 @@ class Model:
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         def attempt() -> Completion:
             tokens = self.server.rng.randint(1, MOST)
-            silent = self.server.attempt(Decimal(tokens)) == "silent"
-            return Completion("ok", "1", None if silent else Usage(1, tokens), {})
+            kind = self.server.attempt(Decimal(tokens + self.server.hidden))
+            total = 1 + tokens + self.server.hidden
+            honest = {"prompt_tokens": 1, "completion_tokens": tokens, "total_tokens": total}
+            report = {
+                "silent": None,
+                "zeros": {"prompt_tokens": 0, "completion_tokens": 0},
+                "half": {"prompt_tokens": 1},
+            }.get(kind, honest)
+            return Completion("ok", "1", read_usage(report), {})
 
         try:
             return RetryPolicy(3).run(attempt, permit)[0]
@@ -193,12 +220,18 @@ def bury(process: Process, dying: dict[str, Any]) -> None:
     process.close()
 
 
-def play(root: Path, seed: int, dying: dict[str, Any]) -> tuple[Server, Decimal]:
-    """A run of two shards with losses, kills, reruns and a person who settles now and then."""
+def play(root: Path, seed: int, dying: dict[str, Any], hidden: int = 0) -> tuple[Server, Decimal]:
+    """A run of two shards with losses, kills, reruns and a person who settles now and then.
+
+    hidden: tokens that the server adds to each answer, its first one included, which arrives whole.
+    Until it has arrived nobody knows of them, so the cap is one that the first of each shard fits.
+    """
     rng = random.Random(seed)
     kinds = rng.sample(TROUBLES, rng.choice([1, 1, 2, len(TROUBLES)]))
     server = Server(rng, rng.choice([0.0, 0.2, 0.6, 0.95]), kinds)
     cap = Decimal(rng.randint(12, 120))
+    if hidden:
+        server.hidden, cap = hidden, cap + 2 * (hidden + MOST)
     root.mkdir()
     (root / "prices.yaml").write_text(PRICES)
     dying |= {"rng": rng, "share": rng.choice([0.0, 0.02, 0.1]), "dead": set()}
@@ -242,3 +275,74 @@ def test_no_schedule_passes_the_cap(seeds: range, tmp_path: Path, dying: dict[st
         used.append(server.billed / cap)
     # A cap that lets nothing through would hold as well.
     assert sum(share > Decimal("0.6") for share in used) > len(seeds) / 2
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(12), pytest.param(range(12, 212), marks=pytest.mark.lane)], ids=len
+)
+def test_hidden_tokens_pass_no_cap(seeds: range, tmp_path: Path, dying: dict[str, Any]) -> None:
+    for seed in seeds:
+        play(tmp_path / str(seed), seed, dying, hidden=random.Random(seed).randint(MOST, 8 * MOST))
+
+
+class Threaded:
+    """A chat model that several threads ask at once, and that bills `tokens` for each answer."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.billed = 0
+        self.at_once = self.most_at_once = 0
+        self._lock = threading.Lock()
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "scripted", "model": "s", "provider": "none"}
+
+    def check(self) -> None: ...
+
+    def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
+        with self._lock:
+            self.billed += self.tokens
+            self.at_once += 1
+            self.most_at_once = max(self.at_once, self.most_at_once)
+        time.sleep(0.01)
+        with self._lock:
+            self.at_once -= 1
+        return Completion("ok", "1", Usage(1, self.tokens), {})
+
+
+def spend(model: Threaded, cap: int, root: Path) -> None:
+    """Asks 40 questions from 8 threads. Raises BudgetError where the cap ends that."""
+    (root / "prices.yaml").write_text(PRICES)
+    plan = Cost(8, cap, root / "prices.yaml").plan(root)
+    with plan.ledger("judge") as ledger:
+        asks = [Call(str(n), ChatRequest("judge", "s", (str(n),), MOST), str) for n in range(40)]
+        Caller(model, ledger, plan.budget, concurrency=8).call_many(asks)
+
+
+def test_a_cap_waits_for_what_is_under_way(tmp_path: Path) -> None:
+    model = Threaded(3)
+    with raises("over-budget", "--max-usd", error=BudgetError):
+        spend(model, 60, tmp_path)
+    # It stops only where one call more, at its worst, would not fit.
+    assert 60 - MOST < model.billed <= 60
+    assert model.most_at_once > 1
+
+
+def test_threads_that_all_want_a_second_attempt_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    class Lossy(Threaded):
+        def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
+            permit()
+            return super().complete(request, permit)
+
+    with raises("over-budget", "without an outcome", error=BudgetError):
+        spend(Lossy(3), 85, tmp_path)
+
+
+@pytest.mark.parametrize("tokens", [43, 1000])
+def test_answers_longer_than_asked_pass_no_cap_but_by_the_first(
+    tokens: int, tmp_path: Path
+) -> None:
+    model = Threaded(tokens)
+    with raises("over-budget", error=BudgetError):
+        spend(model, 200, tmp_path)
+    assert model.billed <= max(200, tokens)

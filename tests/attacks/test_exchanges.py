@@ -257,10 +257,29 @@ def test_a_replaced_image_is_neither_scored_nor_judged(how: str, tmp_path: Path)
     with raises("changed-file", error=ImageError):
         shown_frames(root, Run.open(root).images()[asked[0].id], FrameChoice(USUAL))
     os.utime(root / "images.jsonl")  # as if it was replaced while others were made
-    ((log, tally),) = score_images(root, [Scorer()])
-    assert (tally.scored, tally.failed) == (2, 1)
-    assert "not the recorded one" in tally.first_error
-    assert {one.value for one in log.answers.values() if not one.error} == {7.0}
+    with raises("incomplete-run", "1", error=RunError):
+        score_run(root, ScoreSettings())
+    with raises("changed-file", "1", error=RunError):
+        score_images(root, [Scorer()])
+    (root / "images" / asked[0].file).unlink()
+    (root / "images" / asked[0].file).write_bytes(OTHER)
+    shutil.copytree(root, root.with_name("copy"))
+    root = root.with_name("copy")
+    with raises("incomplete-run", "1", error=RunError):
+        score_run(root, ScoreSettings())
+
+
+def test_a_second_log_makes_no_replaced_image_the_recorded_one(tmp_path: Path) -> None:
+    """A shard that ran later has a newer log: times say nothing of who replaced what."""
+    asked = cases(3)
+    root = image_run(tmp_path / "run", asked, dict.fromkeys([case.id for case in asked], 7))
+    assert len(Run.open(root).present()) == 3
+    file = root / "images" / asked[0].file
+    before = file.stat()
+    file.write_bytes(OTHER)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    (root / "images.2-of-2.jsonl").write_bytes(b"")
+    assert set(Run.open(root).present()) == {case.id for case in asked[1:]}
 
 
 def replace_file(file: Path, data: bytes, how: str) -> None:

@@ -102,6 +102,11 @@ def test_a_file_without_a_stamp_lies_in_the_run(file: str, run: Path) -> None:
 )
 def test_a_case_lies_in_the_run(change: dict[str, str], run: Path) -> None:
     edit(run, "cases.jsonl", lambda record: record | change)
+    with raises("changed-file", "cases.jsonl", error=DataError):
+        list(Run.open(run).cases())
+    header = json.loads((run / "run.json").read_text())
+    del header["cases_sha256"]  # as a forger would
+    (run / "run.json").write_text(json.dumps(header))
     with raises("outside-folder", "cases.jsonl", error=DataError):
         list(Run.open(run).cases())
 

@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.engine.steps import generate
-from counterprior.eval.generators import REPORT, open_generator
+from counterprior.eval.generators import REPORT, open_generator, served
 from counterprior.images import encode_png
 
 KEY = "sk-test-4f1c0de"
@@ -274,7 +275,7 @@ def test_a_rejected_request_is_an_error(server: Any, fault: Any) -> None:
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
-        (None, ("bad-answer", "response_format=b64_json")),
+        (None, ("server-unreachable", "refused_address", "response_format=b64_json")),
         (b"<html>busy</html>", ("unreadable-image", "the image")),
         (encoded(size=300)[:200], ("unreadable-image", "the image")),
         (encoded(size=4), ("unreadable-image", "4 x 4", "16")),
@@ -286,7 +287,25 @@ def test_an_answer_without_image_is_an_error(
     server.draw = lambda body: image
     with raises(*reason, error=GeneratorError) as caught:
         draw(server)
-    assert caught.value.status == "error" and len(server.asked) == 1  # an address isn't followed
+    assert caught.value.status == "error" and len(server.asked) == 1
+    assert caught.value.ends_run == (image is None) and not server.fetched  # no public address
+
+
+def test_an_image_at_an_address_is_fetched(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "FETCHING", replace(served.FETCHING, loopback=True))
+    server.listings["/made/1.png"] = encoded("#ff0000")
+    server.reply = lambda path, body: {"data": [{"url": f"{server.url}/made/1.png"}]}
+    assert draw(server).getpixel((0, 0)) == (255, 0, 0)
+    (fetched,) = server.fetched
+    assert KEY not in str(fetched.headers)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://[::1", "http://169.254.169.254/a"])
+def test_an_address_that_nobody_may_fetch_ends_the_run(server: Any, url: str) -> None:
+    server.reply = lambda path, body: {"data": [{"url": url}]}
+    with raises("server-unreachable", error=GeneratorError) as caught:
+        draw(server)
+    assert caught.value.ends_run
 
 
 def test_an_answer_without_data_is_an_error(server: Any, fault: Any) -> None:
@@ -306,7 +325,7 @@ def test_retries_transient_failures(
     report = json.loads(draw(server).info[REPORT])
     assert len(naps) == 2 and len(server.asked) == 3
     # What was lost after the work was done may be billed; what was turned away is not.
-    assert report.get("lost_attempts", 0) == (0 if "status" in trouble else 2)
+    assert report.get("lost_attempts", 0) == (0 if trouble.get("status") == 429 else 2)
 
 
 def test_a_server_that_is_gone_ends_the_run(server: Any, naps: list[float]) -> None:
