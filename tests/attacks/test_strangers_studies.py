@@ -54,7 +54,6 @@ def attacks(mark: Path) -> dict[str, dict[str, Any]]:
             "generators": {"a": f"python:counterprior.storage:write_whole?path={mark}&data=x"}
         },
         "a command": {"generators": {"a": f"command:touch {mark}"}},
-        "a captioner": {"suites": {"consistency": {}}, "captioners": {"c": system}},
     }
 
 
@@ -65,7 +64,7 @@ def test_no_code_of_a_strangers_study_runs(name: str, tmp_path: Path) -> None:
     for probe in (False, True):
         plan = plan_study(file, probe=probe, trust=False)
         assert any("--trust" in note for note in plan.notes) and not mark.exists()
-    with raises("untrusted-code", str(file), "touch" if "storage" not in name else "", "--trust"):
+    with raises("untrusted-code", str(file), str(mark), "--trust"):
         run_study(file, tmp_path / "out", trust=False)
     assert not mark.exists() and not (tmp_path / "out").exists()
     for words in (["plan", str(file)], ["run", str(file), "--out", str(tmp_path / "out")]):

@@ -24,9 +24,9 @@ def run(tmp_path: Path) -> Path:
     )
 
 
-def numbers(run: Path, partial: bool) -> list[tuple[float, int]]:
+def numbers(run: Path, partial: bool) -> list[tuple[str, int]]:
     (judged,) = score_run(run, ScoreSettings(partial=partial))
-    return [(score.value, score.n) for score in judged.whole.values()]
+    return [(f"{score.value}", score.n) for score in judged.whole.values()]
 
 
 @pytest.mark.parametrize("file", ["cases.jsonl", "run.json", "verdicts/*/judge.json"])
