@@ -327,6 +327,7 @@ class Budget:
         usd = self._usd(worst)
         while True:
             ends = self._ends  # before the try, so that none ends unnoticed in between
+            blocking: str | None = None
             try:
                 with self.log.turn():
                     is_first = first_alone and not self.log.is_known(source)
@@ -336,31 +337,32 @@ class Budget:
                         attempt = _Attempt(source, usd, threading.current_thread())
                         self._under_way[intent.id] = attempt
                         return Hold(intent.id, usd)
+                blocking = source
             except BudgetError:
-                if ends == self._ends and not self._can_wait_for():
+                if ends == self._ends and not self._can_wait_for(None):
                     raise
-            self._wait(ends)
+            self._wait(ends, blocking)
 
-    def _can_wait_for(self, source: str | None = None) -> bool:
-        """Whether an attempt, of this source, will end while this thread waits: not its own, and
-        not one of a thread that waits itself."""
+    def _can_wait_for(self, source: str | None) -> bool:
+        """Whether an attempt of a source, or any that holds money, will end while this thread
+        waits: not its own, and not one of a thread that waits itself."""
         this = threading.current_thread()
         return any(
-            source in (None, attempt.source)
+            (attempt.usd > 0 if source is None else attempt.source == source)
             and attempt.thread is not this
             and attempt.thread not in self._waiting
             and attempt.thread.is_alive()
             for attempt in list(self._under_way.values())
         )
 
-    def _wait(self, ends: int) -> None:
+    def _wait(self, ends: int, source: str | None) -> None:
         """Waits until an attempt has ended since, or none can be waited for any more."""
         this = threading.current_thread()
         with self._ended:
             self._waiting.add(this)
             self._ended.notify_all()
             try:
-                while ends == self._ends and self._can_wait_for():
+                while ends == self._ends and self._can_wait_for(source):
                     self._ended.wait(1.0)
             finally:
                 self._waiting.discard(this)
