@@ -834,9 +834,10 @@ class OwnPrompt(Row):
     subjects: list[str]
     """Subject of each relation, in order."""
     relations: list[str]
-    """`left_of`, `right_of`, `above`, `below`, `in_front_of` or `behind`, one for each subject."""
+    """Relation of each subject: `left_of`, `above`, `in_front_of`, `upper_left`, `near`, `inside`,
+    `between` and others."""
     references: list[str]
-    """What each relation refers to."""
+    """What each relation refers to; of `between` both things, joined by `|`."""
     implied: int
     """How many of the relations, the last ones, follow from the others."""
     prompt: str

@@ -18,14 +18,37 @@ from .caller import Call, Caller
 from .hygiene import skeleton
 from .roles import Role
 
-Direction = Literal["left", "right", "top", "bottom", "front", "behind"]
+Direction = Literal[
+    "left",
+    "right",
+    "top",
+    "bottom",
+    "front",
+    "behind",
+    "top left",
+    "top right",
+    "bottom left",
+    "bottom right",
+    "near",
+    "far",
+    "inside",
+    "around",
+    "between",
+]
 
 REVERSE: dict[Direction, Direction] = {
     "right": "left",
     "bottom": "top",
     "behind": "front",
+    "bottom right": "top left",
+    "bottom left": "top right",
+    "around": "inside",
 }
 """Relations that count as the reverse of another when two lists are compared."""
+SYMMETRIC: tuple[Direction, ...] = ("near", "far")
+"""Relations that are the same for both orders of their things."""
+JOINT = "|"
+"""Joins the two things that another is between."""
 
 
 class StatedRelation(Struct):
@@ -36,7 +59,7 @@ class StatedRelation(Struct):
     relation: Direction
     """Where it is, seen from the second."""
     second: str
-    """Noun with its adjectives, without article."""
+    """Noun with its adjectives, without article; of `between` both, as in `cat|dog`."""
 
     def normal(self) -> tuple[str, str, str]:
         """A form that is the same for both ways to state it and for spellings of one name.
@@ -44,7 +67,12 @@ class StatedRelation(Struct):
         >>> StatedRelation(first="a cat", relation="right", second="Dog").normal()
         ('dog', 'left', 'cat')
         """
-        first, second = skeleton(self.first), skeleton(self.second)
+        first, second = (
+            JOINT.join(sorted(map(skeleton, text.split(JOINT))))
+            for text in (self.first, self.second)
+        )
+        if self.relation in SYMMETRIC:
+            first, second = sorted((first, second))
         if self.relation in REVERSE:
             return second, REVERSE[self.relation], first
         return first, self.relation, second
@@ -63,17 +91,37 @@ EXTRACTOR = Role("relations/extractor", Extraction, 1_000)
 READER = Role("relations/reader", Extraction, 1_000)
 """Extracts what a prompt states or conveys otherwise (PSE, appendix B.7)."""
 
+_SIDE = r"(?:-hand)?(?: corner| side)? of"
 _CONNECTORS: tuple[tuple[str, Direction], ...] = (
+    (rf"(?:to|on|at|in) the (?:top|upper)[ -]left{_SIDE}", "top left"),
+    (rf"(?:to|on|at|in) the (?:top|upper)[ -]right{_SIDE}", "top right"),
+    (rf"(?:to|on|at|in) the (?:bottom|lower)[ -]left{_SIDE}", "bottom left"),
+    (rf"(?:to|on|at|in) the (?:bottom|lower)[ -]right{_SIDE}", "bottom right"),
     (r"(?:to|on|at) the left(?:-hand)?(?: side)? of|(?:directly |just )?left of", "left"),
     (r"(?:to|on|at) the right(?:-hand)?(?: side)? of|(?:directly |just )?right of", "right"),
     (r"(?:on|at) (?:the )?top of|(?:directly |just |high )?above|over|atop", "top"),
     (r"(?:directly |just )?below|under(?:neath)?|beneath|(?:at|on) the bottom of", "bottom"),
     (r"in front of", "front"),
     (r"behind|at the back of|(?:(?:partly|partially|half) )?(?:hidden|covered) by", "behind"),
+    (r"near(?: to)?|next to|beside|close to|(?:on|by|at) (?:the )?side of", "near"),
+    (r"far(?: away)? from", "far"),
+    (r"inside(?: of)?|within|surrounded by", "inside"),
+    (r"surrounding|all around", "around"),
+    (r"between|among|in the middle of", "between"),
 )
 _CONNECTOR = re.compile(
-    r"\b(?:" + "|".join(f"(?P<{name}>{pattern})" for pattern, name in _CONNECTORS) + r")\b",
+    r"\b(?:"
+    + "|".join(f"(?P<{name.replace(' ', '_')}>{pattern})" for pattern, name in _CONNECTORS)
+    + r")\b",
     re.IGNORECASE,
+)
+_BOTH_SIDES = re.compile(
+    r"\b(?:(?P<v>above|below)(?:,)? and (?:to|on) the (?P<h>left|right) of"
+    r"|(?:to|on) the (?P<h2>left|right) of(?:,)? and (?P<v2>above|below))\b",
+    re.IGNORECASE,
+)
+_TWO_AROUND = re.compile(
+    r"\b(between|among|in the middle of)(\s+[^.,;!?|]+?)\s+and\s+", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"[.;!?]|,?\s+(?:and|while|with|but)\s+|,\s*")
 _LEAD = re.compile(
@@ -95,7 +143,8 @@ def extract_by_rules(prompt: str) -> list[StatedRelation]:
     [('cat', 'left', 'red dog')]
     """
     relations: list[StatedRelation] = []
-    for clause in _CLAUSE.split(_LEAD.sub("", prompt.strip())):
+    text = _TWO_AROUND.sub(rf"\1\2 {JOINT} ", _BOTH_SIDES.sub(_diagonal, prompt.strip()))
+    for clause in _CLAUSE.split(_LEAD.sub("", text)):
         connectors = list(_CONNECTOR.finditer(clause))
         start = 0
         # In a chain ("A above B behind C") the object of one relation is the subject of the next.
@@ -107,14 +156,27 @@ def extract_by_rules(prompt: str) -> list[StatedRelation]:
             if not before and relations:
                 before = relations[-1].first
             if before and after:
-                direction: Direction = connector.lastgroup  # type: ignore[assignment]
-                relations.append(StatedRelation(first=before, relation=direction, second=after))
+                name = (connector.lastgroup or "").replace("_", " ")
+                direction: Direction = name  # type: ignore[assignment]
+                if (direction == "between") == (JOINT in after):
+                    stated = StatedRelation(first=before, relation=direction, second=after)
+                    relations.append(stated)
             subject, start = after, end
     return relations
 
 
+def _diagonal(match: re.Match[str]) -> str:
+    """The words of a diagonal for "above and to the left of"."""
+    vertical = (match["v"] or match["v2"]).lower()
+    side = "top" if vertical == "above" else "bottom"
+    return f"to the {side} {(match['h'] or match['h2']).lower()} of"
+
+
 def _noun(text: str) -> str:
-    """A noun phrase without determiner and verb; empty if there is none."""
+    """A noun phrase without determiner and verb, or two around a third; empty if there is none."""
+    if JOINT in text:
+        both = [_noun(part) for part in text.split(JOINT)]
+        return JOINT.join(both) if all(both) else ""
     bare = _VERB.sub("", " " + text.strip(" ,")).strip()
     previous = None
     while previous != bare:

@@ -28,6 +28,11 @@ _SIDES = {
     "top": ("vertical", 1),
     "bottom": ("vertical", -1),
 }
+_DIAGONAL = re.compile(
+    r"\b(?:to|on|at|in) the (top|upper|bottom|lower)[ -](left|right) of\b"
+    r"|\b(above|below) and (?:to|on) the (left|right) of\b"
+)
+_BETWEEN = re.compile(r"(?: is| are)? (?:between|among|in the middle of) (?:an?|the) ")
 _DISTANCE = {"far": re.compile(r"\bfar from\b"), "near": re.compile(r"\bnear\b")}
 _SAME_SUBJECT = re.compile(r",?\s+and\s+(?:(?:to|on) the|above|below)\b")
 _NEXT_CLAUSE = re.compile(r",?\s+and\s+(?:an?|the)\s+")
@@ -91,6 +96,13 @@ def layout(text: str, named: list[NamedEntity]) -> Layout:
         return Layout("horizontal", (0, 1) if sides[0][1] == "left" else (1, 0))
     texts = [lowered[before.end : after.start] for before, after in itertools.pairwise(named)]
     stated = [_stated(text) for text in texts]
+    if len(stated) == 1 and (diagonal := _DIAGONAL.search(texts[0])):
+        vertical, side = (first or second for first, second in zip(*_halves(diagonal), strict=True))
+        step = (1 if side == "left" else -1, 1 if vertical in ("top", "upper", "above") else -1)
+        return Layout("chain", (0, 1), (step,))
+    if len(named) > 2 and _BETWEEN.fullmatch(texts[-2]):
+        # What is between two things stands in the middle, in order of mention.
+        return Layout("horizontal", (len(named) - 2, *range(len(named) - 2), len(named) - 1))
     if len(stated) == 1 and stated[0] is not None:
         axis, sign = stated[0]
         return Layout(axis, (0, 1) if sign > 0 else (1, 0))
@@ -101,6 +113,12 @@ def layout(text: str, named: list[NamedEntity]) -> Layout:
     if steps := _steps(texts, stated):
         return Layout("chain", tuple(range(len(named))), steps)
     return Layout("horizontal", None)
+
+
+def _halves(match: re.Match[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Groups of the two ways to write a diagonal."""
+    groups = match.groups()
+    return groups[:2], groups[2:]
 
 
 def _steps(texts: list[str], stated: list[tuple[str, int] | None]) -> tuple[tuple[int, int], ...]:

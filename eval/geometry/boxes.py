@@ -28,6 +28,8 @@ DISTANCES = ("near", "far")
 """Relations of distance; both things may be exchanged."""
 ENCLOSURES = ("inside", "surrounding")
 """Relations of a thing and what is around it."""
+BETWEEN = "between"
+"""Relation of a thing to two others."""
 DepthRelation = Literal["in_front_of", "behind"]
 
 Convention = Literal["paper", "authors"]

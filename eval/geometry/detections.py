@@ -50,10 +50,12 @@ class Sighting:
     """Detections of the first subject, best first."""
     b: Sequence[Detection]
     """Detections of the second subject, best first."""
+    c: Sequence[Detection] = ()
+    """Detections of the third thing, for a subject between two; best first."""
     estimate_depth: Callable[[Image, Sequence[Detection]], Nearness] | None = None
     """Depth map of an image with these detections, for relations in depth."""
-    names: tuple[str, str] = ("", "")
-    """Names of the two subjects."""
+    names: tuple[str, ...] = ("", "")
+    """Names of the subjects, of two or three."""
     case: str = ""
     """Id of the case."""
     digest: str = ""
@@ -61,12 +63,12 @@ class Sighting:
 
     @property
     def has_both(self) -> bool:
-        """Whether both subjects were found."""
-        return bool(self.a and self.b)
+        """Whether all subjects were found."""
+        return bool(self.a and self.b and (self.c or len(self.names) < 3))
 
     @property
     def boxes(self) -> tuple[Box, Box]:
-        """Boxes of the best detection of each subject."""
+        """Boxes of the best detection of the first two subjects."""
         return self.a[0].box, self.b[0].box
 
     def swapped(self) -> Sighting:

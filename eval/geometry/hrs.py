@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .boxes import Convention, Relation, boxes, check_convention, check_relation
+from .boxes import BETWEEN, RELATIONS, Convention, Relation, boxes, check_convention, check_relation
 from .detections import MISSING, Measurement, Sighting
 
 
@@ -31,9 +33,35 @@ def relation_holds(
     return np.asarray(edges.any(axis=-1) if convention == "authors" else edges.all(axis=-1))
 
 
-def measure(sighting: Sighting, relation: Relation, convention: Convention) -> Measurement:
-    """1 or 0, by the best box of each subject; a missing subject scores 0."""
+def between_holds(
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, convention: Convention = "paper"
+) -> NDArray[np.bool_]:
+    """Whether boxes (..., 4) of a lie between those of b and c, shape (...).
+
+    As in the authors' program: from side to side or from top to bottom, a has one relation to b and
+    the reverse to c. Raises UsageError for an unknown convention.
+    """
+    sides = {
+        relation: [relation_holds(a, other, relation, convention) for other in (b, c)]
+        for relation in RELATIONS
+    }
+    pairs = (("left_of", "right_of"), ("above", "below"))
+    ways = [
+        sides[first][0] & sides[second][1] | sides[second][0] & sides[first][1]
+        for first, second in pairs
+    ]
+    return np.asarray(ways[0] | ways[1])
+
+
+def measure(sighting: Sighting, relation: Any, convention: Convention) -> Measurement:
+    """1 or 0, by the best box of each subject; a missing subject scores 0.
+
+    relation: of `RELATIONS`, or `between`.
+    """
     if not sighting.has_both:
         return MISSING
+    if relation == BETWEEN:
+        held = bool(between_holds(*sighting.boxes, sighting.c[0].box, convention))
+        return Measurement(held, float(held))
     held = bool(relation_holds(*sighting.boxes, relation, convention))
     return Measurement(held, float(held))

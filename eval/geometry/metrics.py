@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from . import compbench, geneval, hrs, pse, visor
-from .boxes import RELATIONS, Convention
+from .boxes import BETWEEN, RELATIONS, Convention
 from .detections import Measurement, Sighting
 
 DEEP = ("in_front_of", "behind", "hidden_by")
@@ -45,7 +45,7 @@ METRICS = {
             relations=(*compbench.COMPBENCH_RELATIONS, *DEEP),
         ),
         Metric("geneval", geneval.measure, needs="boxes", unit="1 or 0"),
-        Metric("hrs", hrs.measure, needs="boxes", unit="1 or 0"),
+        Metric("hrs", hrs.measure, needs="boxes", unit="1 or 0", relations=(*RELATIONS, BETWEEN)),
         Metric(
             "pse",
             pse.measure,

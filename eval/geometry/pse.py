@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..stats.bootstrap import Array
 from .boxes import (
+    BETWEEN,
     DIAGONALS,
     DISTANCES,
     ENCLOSURES,
@@ -30,11 +31,11 @@ from .boxes import (
     intersection,
 )
 from .detections import MISSING, Measurement, Sighting
-from .pos import VECTORS, Axis, far, inside, projections, pse_vector, share_of_pairs
+from .pos import VECTORS, Axis, between, far, inside, projections, pse_vector, share_of_pairs
 
 THRESHOLD = {"paper": 0.5, "authors": 0.01}
 """Least PSE that counts as right: in the paper, and in the authors' `calculate_pse.py`."""
-PLANE = (*RELATIONS, *DIAGONALS, *DISTANCES, *ENCLOSURES)
+PLANE = (*RELATIONS, *DIAGONALS, *DISTANCES, *ENCLOSURES, BETWEEN)
 """The relations in the plane that are measured."""
 DEPTH_BINS = 128
 """Steps into which the joint depth range is cut."""
@@ -141,6 +142,8 @@ def _measure_pse(sighting: Sighting, relation: str, convention: Convention) -> f
     touch (the paper states no rule for it; this is our reading)."""
     if relation in PLANE:
         a, b = (sighting.mask(detections) for detections in (sighting.a, sighting.b))
+        if relation == BETWEEN:
+            return between(a, b, sighting.mask(sighting.c))
         if relation in RELATIONS:
             return float(pse(a, b, relation))
         if relation in DIAGONALS:

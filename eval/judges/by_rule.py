@@ -26,7 +26,7 @@ from ..core import Question, Verdict, describe
 from ..detectors import Detector, Request, open_detector
 from ..detectors.cache import Cached
 from ..detectors.depth import DepthEstimator, open_depth
-from ..geometry.boxes import DISTANCES, Convention
+from ..geometry.boxes import BETWEEN, DISTANCES, Convention
 from ..geometry.detections import Measurement, Sighting
 from ..geometry.metrics import METRICS, Metric
 from . import CallPlan
@@ -42,6 +42,7 @@ FIRST = {
     "rising": "lower_left",
     "distance": "near",
     "enclosure": "inside",
+    "middle": "between",
 }
 """Axis -> relation of the subject that comes first on it to the other."""
 REVERSED = {
@@ -157,15 +158,17 @@ class RuleJudge(ABC):
         if (relation or FIRST[axis]) not in self.relations:
             raise UsageError(f"has no rule for {relation or FIRST[axis]!r}", code="unsupported")
         (detections,) = self.detector.detect([_request(question)])
-        a, b = question.subjects
+        names = question.subjects
         if relation:
-            a, b = question.facts["a"], question.facts["b"]
+            names = question.facts["a"], question.facts["b"]
+        if axis == "middle":
+            names = names[0], *names[1].split("|")
+        seen = [[found for found in detections if found.label == name] for name in names]
         sighting = Sighting(
             question.images[-1],
-            a=[detection for detection in detections if detection.label == a],
-            b=[detection for detection in detections if detection.label == b],
+            *seen,
             estimate_depth=self.depth.nearness if self.depth else None,
-            names=(a, b),
+            names=tuple(names),
             case=question.case,
             digest=question.digest,
         )
@@ -175,6 +178,8 @@ class RuleJudge(ABC):
         """The label of the stated relation, or of its reverse if both are there and it fails."""
         if relation in DISTANCES:  # the first label is that of near
             which = DISTANCES.index(relation)
+        elif relation == BETWEEN:
+            which = 0
         else:
             which = int(question.subjects[0] != sighting.names[relation in REVERSED])
         held, failed = question.labels[which], question.labels[1 - which]
@@ -260,7 +265,9 @@ def _evidence(sighting: Sighting, measured: Measurement, relation: str) -> str:
     """The verdict's grounds as JSON: relation, number, reason, and every box."""
     boxes: dict[str, Any] = {
         name: [[round(d.score, 4), *(round(side, 1) for side in d.box)] for d in detections]
-        for name, detections in zip(sighting.names, (sighting.a, sighting.b), strict=True)
+        for name, detections in zip(
+            sighting.names, (sighting.a, sighting.b, sighting.c), strict=False
+        )
     }
     evidence = {"relation": relation, "number": round(measured.number, 6), "found": boxes}
     return json.dumps(

@@ -18,6 +18,10 @@ FIRST = {
     "vertical": "above",
     "depth": "in_front_of",
     "occlusion": "hidden_by",
+    "falling": "upper_left",
+    "rising": "lower_left",
+    "distance": "near",
+    "middle": "between",
 }
 """Axis that the scene decides -> relation of a subject that comes first on it."""
 

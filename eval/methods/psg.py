@@ -31,7 +31,7 @@ from ...errors import UsageError
 from ...specs import DefaultText, Options, Spec, Unit
 from ..core import Generator, GeneratorError, ImageRequest
 from ..generators import REPORT, draw
-from ..geometry.boxes import DIAGONALS, DISTANCES, RELATIONS, SIDEWAYS
+from ..geometry.boxes import BETWEEN, DIAGONALS, DISTANCES, RELATIONS, SIDEWAYS
 from ..geometry.guidance import guidance_loss, pos_tensor
 from . import Method, find_pipeline, has_pipeline, innermost, refuse
 from .attention import token_places
@@ -48,7 +48,8 @@ FULL = 500.0
 SPATIAL = re.compile(
     r"\s*,?(?:\s+and)?\s+(?:(?:is|are|placed|located|sitting|standing)\s+)?(?:to the |on the )?"
     r"(?:left of|right of|above|below|on top of|top of|bottom of|under(?:neath)?|over|beneath|"
-    r"left side of|right side of|near|far from)\s+",
+    r"left side of|right side of|(?:top|upper|bottom|lower)[ -](?:left|right) of|near|next to|"
+    r"on side of|far from)\s+",
     re.IGNORECASE,
 )
 """Spatial words that the variant `and` replaces, with the white space around them."""
@@ -181,12 +182,22 @@ class Guidance(Method):
 
 
 def relations_of(fields: Mapping[str, str]) -> list[_Stated]:
-    """Returns the relations that a row states. Raises UsageError unless all are `GUIDED`."""
+    """Returns the relations that a row states. Raises UsageError unless all are `GUIDED`.
+
+    What is between two things goes to the right of the first and to the left of the second: either
+    order is as stated, and the paper names none.
+    """
     if "object_a" in fields and "relation" in fields:
         relations: list[_Stated] = [(fields["object_a"], fields["relation"], fields["object_b"])]
     elif "subjects" in fields and "references" in fields:
         columns = (json.loads(fields[c]) for c in ("subjects", "relations", "references"))
-        relations = list(zip(*columns, strict=True))
+        relations = []
+        for a, relation, b in zip(*columns, strict=True):
+            if relation == BETWEEN:
+                first, second = b.split("|")
+                relations += [(a, "right_of", first), (a, "left_of", second)]
+            else:
+                relations.append((a, relation, b))
     else:
         raise UsageError(
             "psg: the rows have no relations: choose a suite of spatial prompts", code="unsupported"

@@ -40,6 +40,12 @@ class Stated(NamedTuple):
     relation: str
     """Relation of a to b: a key of `AXES`."""
     b: str
+    """What it relates to; of `between` both things, joined by `|`."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """What the relation refers to: one thing, or the two that a is between."""
+        return tuple(self.b.split("|"))
 
     @property
     def axis(self) -> StatedAxis:
@@ -53,7 +59,15 @@ class Stated(NamedTuple):
 
 
 StatedAxis = Literal[
-    "horizontal", "vertical", "depth", "occlusion", "falling", "rising", "distance", "enclosure"
+    "horizontal",
+    "vertical",
+    "depth",
+    "occlusion",
+    "falling",
+    "rising",
+    "distance",
+    "enclosure",
+    "middle",
 ]
 AXES: Mapping[str, tuple[StatedAxis, bool]] = {
     "left_of": ("horizontal", True),
@@ -71,9 +85,10 @@ AXES: Mapping[str, tuple[StatedAxis, bool]] = {
     "far": ("distance", True),
     "inside": ("enclosure", True),
     "surrounding": ("enclosure", False),
+    "between": ("middle", True),
 }
 """Relation -> its axis, and whether its subject comes first on it; what is hidden or inside comes
-first, and at a distance nothing does."""
+first, and at a distance and in the middle nothing does."""
 STATEMENTS: Mapping[StatedAxis, str] = {
     "horizontal": "{a} is to the left of {b}",
     "vertical": "{a} is above {b}",
@@ -83,9 +98,12 @@ STATEMENTS: Mapping[StatedAxis, str] = {
     "rising": "{a} is below and to the left of {b}",
     "distance": "A and B are near each other",
     "enclosure": "{a} is inside {b}",
+    "middle": "A is between B and C",
 }
 FAR = "A and B are far from each other"
 """The reverse of the statement about a distance, the same for both orders of the things."""
+ELSEWHERE = "A is not between B and C"
+"""The reverse of the statement about the middle."""
 PROMPTS: Mapping[StatedAxis, str] = {
     "horizontal": "order",
     "vertical": "stack",
@@ -95,6 +113,7 @@ PROMPTS: Mapping[StatedAxis, str] = {
     "rising": "placement",
     "distance": "placement",
     "enclosure": "placement",
+    "middle": "between",
 }
 """Axis -> prompt file about two things alone in an image."""
 AMONG = "among"
@@ -183,6 +202,8 @@ def ask_stated(
     """
     if is_mirrored(probe) and claim.axis != "horizontal":
         return []
+    if claim.axis == "middle":
+        return [_ask_between(claim, case, probe, images, objects, name)]
     first, second = (Subject(thing, (looks or {}).get(thing, thing)) for thing in claim.order)
     alternative = Alternative(
         "order",
@@ -197,6 +218,36 @@ def ask_stated(
         name=name,
     )
     return [ask_which(alternative, case, probe, images)]
+
+
+def _ask_between(
+    claim: Stated,
+    case: Case,
+    probe: str,
+    images: Sequence[Image],
+    objects: tuple[str, ...],
+    name: str,
+) -> Question:
+    """Asks whether a thing is between two others (`holds`), or elsewhere (`opposite`).
+
+    Which of the two is called B is drawn per case.
+    """
+    second, third = claim.references
+    if _b_comes_first(case, probe, False):
+        second, third = third, second
+    among = Alternative(
+        "order",
+        Subject(claim.a, claim.a),
+        Subject(claim.b, second),
+        ("holds", "opposite"),
+        prompt=PROMPTS[claim.axis],
+        axis=claim.axis,
+        claim=claim,
+        objects=objects or (claim.a, *claim.references),
+        name=name,
+        values={"third": third},
+    )
+    return _question(among, case, probe, images, (STATEMENTS["middle"], ELSEWHERE))
 
 
 def _mirrored(claim: Stated | None) -> Stated | None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from ...errors import DataError
 from ...parsing import RowError, parse, read_json, read_rows
 from .asking import Stated
+from .coco_captions import captions_with_relations
 
 DIFFICULTIES = {2: "easy", 3: "medium", 4: "hard"}
 """Number of objects -> level of HRS-Bench."""
@@ -39,7 +40,9 @@ _SENTENCE = re.compile(
     rf"(?P<relation>{'|'.join(_LONGEST_FIRST)}) (?:(?:an?|the) )?(?P<b>.+?)\.?",
     re.IGNORECASE,
 )
-UNSTATED = {"", "and", "between", "among", "in the middle of"}
+AMIDST = ("between", "among", "in the middle of")
+"""Words for a thing between two others, in HRS's list."""
+UNSTATED = {"", "and", *AMIDST}
 """Words of relations that are no relation of two things."""
 
 
@@ -116,7 +119,8 @@ def hrs(path: Path) -> Iterator[BenchmarkPrompt]:
     """HRS-Bench's CSV: the prompt in the first column, then `obj1` to `obj4`, `rel1` and `rel2`.
 
     As in its program, the first of three things, and the first two of four, are related to each
-    of the others.
+    of the others, or are between them. Of four, its program asks for the fifth, so that two
+    relations of four things can't be scored by it; here they are read as for three.
     """
     for number, row in read_rows(path):
         fields = parse(HRSRow, row, path, number)
@@ -130,7 +134,9 @@ def hrs(path: Path) -> Iterator[BenchmarkPrompt]:
             for reference, relation in zip(references, relations, strict=False)
             if relation
         ]
-        if len(related) < len(references):  # "between" two things
+        if len(references) == 2 and fields.rel1.strip().lower() in AMIDST:
+            related = [("|".join(references), "between")]
+        elif len(related) < len(references):  # a relation is missing
             related = []
         yield BenchmarkPrompt(
             entry=str(number),
@@ -237,7 +243,14 @@ def _claims_of(text: str) -> tuple[Stated, ...]:
     return (Stated(match["a"], RELATION_OF[match["relation"].lower()], match["b"]),)
 
 
+def coco(path: Path) -> Iterator[BenchmarkPrompt]:
+    """COCO's captions, each with a relation added that people's boxes show."""
+    for image, text, claim in captions_with_relations(path):
+        yield BenchmarkPrompt(image, text, (claim,))
+
+
 BENCHMARKS: Mapping[str, PromptBenchmark] = {
+    "coco": PromptBenchmark("COCO with relations", coco),
     "compbench": PromptBenchmark(
         "T2I-CompBench", compbench, "compbench:grounded-sam:?rule.convention=authors"
     ),

@@ -36,7 +36,7 @@ from .folder import Study
 from .packed import unpacked
 from .recipes import find_layout, find_study
 from .scores.scope import LabeledRun
-from .spec import Sampling, StudyFile, cells_of, unknown
+from .spec import StudyFile, SuiteSample, cells_of, unknown
 from .status import CellStatus
 from .table import Key, StudyTable, TableCells, build_table, study_table
 from .table_layout import TableLayout, without_missing_suites
@@ -308,7 +308,7 @@ def _cells(
     file = study.model_copy(
         update={
             "data": "recorded detections",
-            "suites": {SUITE: Sampling()},
+            "suites": {SUITE: SuiteSample()},
             "generators": {name: "" for name in generators},
             "judges": {name: study.judges[name] for _, name in checked},
             "scorers": {},

@@ -134,7 +134,7 @@ class Study:
         """Settings of a cell's run."""
         return RunSettings(
             suite=cell.suite,
-            data=self.file.data,
+            data=self.file.data_of(cell.suite),
             out=self.root / cell.folder,
             seeds=cell.seeds,
             limit=cell.limit,
@@ -216,7 +216,7 @@ class Study:
                 continue  # taken out of the file: it stays, and is in no table
             header = Run.open(root).header
             for name, recorded, setting in (
-                ("data", header.data, self.file.data),
+                ("data", header.data, self.file.data_of(cell.suite)),
                 ("limit", header.limit, cell.limit),
                 ("seeds", header.common_seeds or header.seeds, cell.seeds),
                 ("where", header.where, cell.where),

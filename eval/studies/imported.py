@@ -35,7 +35,7 @@ from .detections import DIGITS, EXAMPLE, LABELS, SUITE, CheckedFile, TableSource
 from .events import StudyEvents
 from .folder import Study
 from .recipes import find_layout, find_study
-from .spec import Cell, Sampling, write_study
+from .spec import Cell, SuiteSample, write_study
 
 SEED = re.compile(r"seed(\d+)$")
 """End of a published sample's id."""
@@ -105,7 +105,7 @@ def import_study(name: str, inputs: TableSources, settings: ImportSettings) -> S
     file = study.model_copy(
         update={
             "data": settings.data,
-            "suites": {SUITE: Sampling(seeds=seeds)},
+            "suites": {SUITE: SuiteSample(seeds=seeds)},
             "generators": {g: _spec(g, out, images) for g, images in runs.items()},
             "judges": {judge: study.judges[judge] for judge in judges},
             "labels": {SUITE: label_files} if label_files else {},

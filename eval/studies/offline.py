@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import resources
 
 from ...errors import UsageError
 from ..geometry.metrics import METRICS
@@ -78,8 +79,12 @@ def _sample(line: str, searches: int) -> Iterator[str]:
     rows = SUITES[suite].offline_rows
     if not rows:
         return
-    others = re.findall(r"seeds: \d|seeds: \[.*?\]|where: \w+", settings)
-    yield f"  {suite}: {{{', '.join([f'limit: {rows // searches}', *others])}}}"
+    if prompts := re.search(r'data: "prompts/([^"?]+)([^"]*)"', settings):
+        file = resources.files(__package__) / "stand_ins" / prompts[1]
+        settings = f'data: "{file}{prompts[2]}", {settings}'
+        yield f"  # Some prompts of ours that the renderer can draw stand in for {prompts[1]}."
+    others = re.findall(r"^data: \"[^\"]*\"|seeds: \d|seeds: \[.*?\]|where: \w+", settings)
+    yield f"  {suite}: {{{', '.join([*others, f'limit: {rows // searches}'])}}}"
 
 
 def _generator(place: int) -> str:

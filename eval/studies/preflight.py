@@ -161,7 +161,7 @@ def plan_study(
     listed in `problems`.
     """
     study = read_study(file, changes)
-    rows = {suite: read_rows(study.data, suite) for suite in study.suites}
+    rows = {suite: read_rows(study.data_of(suite), suite) for suite in study.suites}
     cap = study.max_usd if max_usd is None else max_usd
     with tempfile.TemporaryDirectory(prefix="counterprior-") as name:
         folder = Path(name)
@@ -445,11 +445,11 @@ class _Planner:
         """The run on the gold images of all rows that are drawn of a suite; None without any."""
         if suite not in self._gold:
             rows = sampled_rows(self.study.cells, suite, self.rows[suite])
-            images = gold_rows(self.file.data, suite, rows)
+            images = gold_rows(self.file.data_of(suite), suite, rows)
             name = open_suite(suite).gold
             root = self.study.root / FOLDER / name
             run = Run.open(root) if (root / HEADER).exists() else None
-            settings = RunSettings(name, self.file.data, root)
+            settings = RunSettings(name, self.file.data_of(suite), root)
             self._gold[suite] = Evaluation.look(settings, images, run) if images else None
         return self._gold[suite]
 

@@ -88,8 +88,9 @@ def _check_rows(study: Study, rows: Mapping[str, Rows]) -> None:
         run, now = study.run_of(cell), rows[cell.suite].digest
         if run is not None and run.header.rows_sha256 != now:
             raise RunError(
-                f"{run.root} was made with other rows of {cell.suite} than {study.file.data} has "
-                f"now: give it the release of that time, or choose another --out",
+                f"{run.root} was made with other rows of {cell.suite} than "
+                f"{study.file.data_of(cell.suite)} has now: give it the release of that "
+                f"time, or choose another --out",
                 code="different-rows",
             )
 
@@ -177,7 +178,7 @@ def run_study(
         )
     for folder in study_file.corpora.values():
         read_corpus(Path(folder))
-    rows = {suite: read_rows(study_file.data, suite) for suite in study_file.suites}
+    rows = {suite: read_rows(study_file.data_of(suite), suite) for suite in study_file.suites}
     cap = study_file.max_usd if max_usd is None else max_usd
     cost = Cost(study_file.concurrency, cap, Path(study_file.prices) if study_file.prices else None)
     with RunLock(out, scale.shard, kind="study"), ExitStack() as held:

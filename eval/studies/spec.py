@@ -115,6 +115,13 @@ class Sampling(TablePart):
     every order of mention without the method; all where None."""
 
 
+class SuiteSample(Sampling):
+    """Sample of a suite, and where its rows are."""
+
+    data: str = ""
+    """Release or file of prompts of this suite alone; the study's where empty."""
+
+
 class NamePatterns(TablePart):
     """Cells, by shell patterns of their names; a missing pattern fits all."""
 
@@ -153,8 +160,8 @@ class StudyFile(TablePart):
     """Contents of a study file."""
 
     data: str = ""
-    """Release: a folder, or NAMESPACE/NAME@vX.Y.Z on the Hub."""
-    suites: dict[str, Sampling] = Field(default={}, min_length=1)
+    """Release: a folder, or NAMESPACE/NAME@vX.Y.Z on the Hub; or a file of the user's."""
+    suites: dict[str, SuiteSample] = Field(default={}, min_length=1)
     """Config -> its sample."""
     generators: dict[str, str] = Field(default={}, min_length=1)
     """Name -> spec."""
@@ -199,6 +206,10 @@ class StudyFile(TablePart):
     """Paid calls under way at the same time."""
     table: TableLayout | None = None
     """Layout of `study table` unless it names another."""
+
+    def data_of(self, suite: str) -> str:
+        """Release or file with the rows of a suite."""
+        return self.suites[suite].data or self.data
 
     @property
     def all_generators(self) -> dict[str, str]:
@@ -379,7 +390,8 @@ def cells_of(study: StudyFile) -> list[Cell]:
                 "frames": study.frames,
                 "limit": None,
             }
-            settings |= {"seeds": 1, **run_settings} | sampling.model_dump(exclude_none=True)
+            settings |= {"seeds": 1, **run_settings}
+            settings |= sampling.model_dump(include={*Sampling.model_fields}, exclude_none=True)
             left_out = False
             for override in study.exceptions:
                 if override.fits(*place):
@@ -451,7 +463,8 @@ def _raters_of(study: StudyFile, run_settings: Mapping[str, Any]) -> Iterator[st
 
 def _problems(study: StudyFile) -> Iterator[StudyFault]:
     """Faults that the types of the fields do not exclude, the first in the file first."""
-    needed = {"data": study.data, "suites": study.suites, "generators": study.all_generators}
+    named = study.data or (study.suites and all(s.data for s in study.suites.values()))
+    needed = {"data": named, "suites": study.suites, "generators": study.all_generators}
     for key, value in {**needed, "judges": study.judges}.items():
         if not value and (any(needed.values()) or study.judges or not study.corpora):
             yield (
@@ -673,7 +686,7 @@ _TEXTS = {(key, True) for key in _MODELS}
 _TEXTS |= {("data", False), ("prices", False)}
 """(Section, whether an entry is named) whose value is a text; YAML reads `render:` as a mapping."""
 _KEYS_BELOW = {
-    ("suites", 2): _keys(Sampling),
+    ("suites", 2): _keys(SuiteSample),
     ("editors", 1): _keys(TripEditors),
     ("only", 2): _keys(NamePatterns),
     ("except", 2): _keys(CellOverride),

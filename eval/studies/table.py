@@ -577,7 +577,13 @@ class _Table:
             for name, folder in self.cells.file.corpora.items():
                 yield f"corpus {name}: {folder}, judged by {read_corpus(Path(folder)).judge}."
         else:
-            yield f"Data: {self.cells.file.data}."
+            file = self.cells.file
+            suites_by_data: dict[str, list[str]] = {}
+            for suite in file.suites:
+                suites_by_data.setdefault(file.data_of(suite), []).append(suite)
+            for data, suites in suites_by_data.items():
+                among = f" of {', '.join(suites)}" if len(suites_by_data) > 1 else ""
+                yield f"Data{among}: {data}."
         for suite in dict.fromkeys(s for column in self.layout.columns for s in column.suites):
             kinds = self._kinds(suite)
             if kinds:

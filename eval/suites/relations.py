@@ -171,6 +171,15 @@ DIRECTIONS = {
     "bottom": "below",
     "front": "in_front_of",
     "behind": "behind",
+    "top left": "upper_left",
+    "top right": "upper_right",
+    "bottom left": "lower_left",
+    "bottom right": "lower_right",
+    "near": "near",
+    "far": "far",
+    "inside": "inside",
+    "around": "surrounding",
+    "between": "between",
 }
 """Relations as they are extracted from prompts, and as rules call them."""
 
@@ -186,7 +195,8 @@ class OwnPromptsSuite(RelationsSuite[OwnPrompt]):
     """
 
     name = "own_prompts"
-    prompts = (*RelationsSuite.prompts, PROMPTS["distance"])
+    offline_rows = 24
+    prompts = (*RelationsSuite.prompts, PROMPTS["distance"], PROMPTS["middle"])
 
     def groups(self, row: OwnPrompt) -> dict[str, str]:
         by_objects = super().groups(row)
@@ -195,7 +205,12 @@ class OwnPromptsSuite(RelationsSuite[OwnPrompt]):
     @classmethod
     def read_file(cls, text: str) -> list[OwnPrompt] | None:
         source = PromptFile.parse(text)
-        return None if source is None else source.rows()
+        if source is None:
+            raise DataError(
+                f"{text}: no file of prompts, and {cls.name} are in no release",
+                code="no-such-file",
+            )
+        return source.rows()
 
 
 @dataclass(frozen=True)
@@ -294,13 +309,13 @@ class PromptFile:
                 ) from None
 
     def _row(self, prompt: BenchmarkPrompt) -> OwnPrompt | None:
-        differing = (c for c in prompt.claims if c.a.lower() != c.b.lower())
+        differing = (c for c in prompt.claims if c.a.lower() not in map(str.lower, c.references))
         claims = list(dict.fromkeys(differing))
         implied = implied_relations(claims) if self.implied else []
         claims = [*claims, *implied][:MOST]
         if not claims:
             return None
-        objects = dict.fromkeys(name for claim in claims for name in (claim.a, claim.b))
+        objects = dict.fromkeys(name for claim in claims for name in (claim.a, *claim.references))
         return OwnPrompt(
             objects=list(objects),
             subjects=[claim.a for claim in claims],
@@ -327,7 +342,7 @@ def implied_relations(stated: Sequence[Stated]) -> list[Stated]:
     """
     implied: list[Stated] = []
     for forward, (axis, first) in AXES.items():
-        if not first or axis in ("occlusion", "distance"):  # not transitive
+        if not first or axis in ("occlusion", "distance", "middle"):  # not transitive
             continue
         direct = {claim.order for claim in stated if claim.axis == axis}
         reached = set(direct)

@@ -108,6 +108,8 @@ def test_relations_come_from_the_row() -> None:
     several = {"subjects": ["a", "b"], "relations": ["above", "left_of"], "references": ["b", "c"]}
     rows = {name: json.dumps(value) for name, value in several.items()}
     assert relations_of(rows) == [("a", "above", "b"), ("b", "left_of", "c")]
+    rows = {"subjects": '["a"]', "relations": '["between"]', "references": '["b|c"]'}
+    assert relations_of(rows) == [("a", "right_of", "b"), ("a", "left_of", "c")]
     with raises("unsupported", "psg", "rows"):
         relations_of({"prompt": "x"})
     with raises("unsupported", "'behind'", "left_of, right_of, above, below, upper_left", "far"):

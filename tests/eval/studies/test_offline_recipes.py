@@ -9,10 +9,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from refusals import raises
+import yaml
+from refusals import assert_refused, raises
 
 from counterprior.errors import UsageError
 from counterprior.eval.core import Score
+from counterprior.eval.engine.data import read_rows
 from counterprior.eval.stats.intervals import Interval
 from counterprior.eval.studies.figures import TABLE_FIGURES
 from counterprior.eval.studies.offline import offline_text
@@ -20,6 +22,7 @@ from counterprior.eval.studies.recipes import read_recipe, recipe_names
 from counterprior.eval.studies.spec import parse_study
 from counterprior.eval.studies.table_lines import Heading, TableEntry, TableLine
 from counterprior.eval.suites import SUITES
+from counterprior.scenes.language import mentions
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 NEEDED = {
@@ -78,6 +81,50 @@ def test_an_offline_recipe_ends_in_its_table(full_release: Path, cli: Cli, tmp_p
     assert "pass of decided, %" in words and "SD1.5-prompt-only" in words
     refused = cli("study", "recipes", "acon-1", "--offline")
     assert refused.returncode == 2 and "models that write texts" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["pse-5", "pse-7", "pse-13"])
+def test_offline_prompts_have_their_authors_format(name: str) -> None:
+    study = parse_study(offline_text(read_recipe(name)), name)
+    shipped = read_recipe(name).study
+    rows = read_rows(study.data_of("own_prompts"), "own_prompts").rows
+    # The files are named as their authors name theirs, and read by the same reader.
+    of, own = (s.data_of("own_prompts").rpartition("/")[2] for s in (shipped, study))
+    assert of == own and len(rows) > 20
+    levels = {row.difficulty for row in rows}
+    assert levels == ({"easy", "medium", "hard"} if name == "pse-13" else {""})
+    drawn = [named for row in rows if len(named := mentions(row.prompt)) == len(row.objects)]
+    assert len(drawn) == len(rows)
+
+
+def test_suites_of_a_study_have_rows_of_their_own(
+    text_release: Path, cli: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "own.txt").write_text("a cat between a dog and a horse\na cat near a dog\n")
+    study = {
+        "data": str(text_release),
+        "suites": {
+            "t2i_homogenization": {"limit": 2},
+            "own_prompts": {"data": str(tmp_path / "own.txt")},
+        },
+        "generators": {"r": "render:?grounding=1"},
+        "judges": {"s": "scene"},
+    }
+    file, out = tmp_path / "s.yaml", tmp_path / "study"
+    file.write_text(yaml.safe_dump(study))
+    done = cli("study", "run", file, "--out", out)
+    assert done.returncode == 0, done.stderr
+    table = cli("study", "table", out).stdout
+    assert f"Data of t2i_homogenization: {text_release}." in table
+    assert f"Data of own_prompts: {tmp_path / 'own.txt'}." in table
+    assert "own_prompts: 2 rows" in table
+    (tmp_path / "own.txt").write_text("a cat near a horse\n")
+    assert_refused(
+        cli("study", "run", file, "--out", out), "different-rows", "own.txt has now", exit_code=1
+    )
+    (tmp_path / "own.txt").unlink()
+    again = cli("study", "plan", file)
+    assert_refused(again, "no-such-file", "own.txt: no file of prompts")
 
 
 def entry(value: float, **facts: object) -> TableEntry:

@@ -48,6 +48,16 @@ FAULTS = {
     "a key twice": (but("b:", "a:"), "duplicate-id", [":7: generators.a", "line 6"]),
     "no YAML": (but('"render:"', '"render:'), "bad-yaml", [":7"]),
     "missing": (but("data: rel\n", ""), "missing-field", [": data"]),
+    "missing for one suite": (
+        but("data: rel\n", "").replace("{limit: 2}", "{data: own.txt, limit: 2}"),
+        "missing-field",
+        [": data"],
+    ),
+    "rows of some cells alone": (
+        GOOD + 'except:\n  - {generator: a, data: "own.txt"}\n',
+        "unknown-field",
+        ["except.0.data"],
+    ),
     "a number": (
         but("limit: 2", "limit: 0"),
         "out-of-range",
@@ -241,6 +251,18 @@ def test_a_written_study_is_read_as_the_same(
         }
     )
     assert parse_study(write_study(found), "again") == found
+
+
+def test_a_suite_may_name_its_own_rows() -> None:
+    own = but("{limit: 2}", '{data: "own.csv?benchmark=hrs", limit: 2}')
+    study = parse_study(own, "s.yaml")
+    of = {suite: study.data_of(suite) for suite in study.suites}
+    assert of == {"t2i_homogenization": "own.csv?benchmark=hrs", "t2i_correctness": "rel"}
+    assert {cell.limit for cell in cells_of(study)} == {2, None}
+    changed = parse_study(
+        own, "s", ["suites.t2i_correctness.data=p=1.csv?benchmark=visor", "data="]
+    )
+    assert changed.data_of("t2i_correctness") == "p=1.csv?benchmark=visor" and not changed.data
 
 
 def test_changes_take_the_place_of_entries() -> None:

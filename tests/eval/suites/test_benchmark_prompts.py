@@ -24,6 +24,8 @@ HRS = """synthetic_prompt,obj1,obj2,obj3,obj4,rel1,rel2
 A dog above a cat and below a cup.,dog,cat,cup,,above,below
 A dog and a cup right of a cat and on a car.,dog,cup,cat,car,on the right of,on
 A dog between a cat and a cup.,dog,cat,cup,,between,
+A dog and a cup in the middle of a cat and a car.,dog,cup,cat,car,in the middle of,
+A dog between cats.,dog,cat,,,between,
 """
 COMPBENCH = """a dog next to a cell phone
 a cup on the left of a cat
@@ -92,6 +94,8 @@ RELATIONS = {
         ["dog left_of cat"],
         ["dog above cat", "dog below cup"],
         ["dog right_of cat", "cup right_of cat", "dog above car", "cup above car"],
+        ["dog between cat|cup"],
+        ["dog between cat|car", "cup between cat|car"],
     ],
     "compbench": [
         ["dog near cell phone"],
@@ -105,7 +109,7 @@ RELATIONS = {
     "whatsup": [["mug above table"], ["bench left_of dog"]],
 }
 SILENT = {
-    "hrs": ["A dog between a cat and a cup."],
+    "hrs": ["A dog between cats."],
     "compbench": ["a sunset"],
     "geneval": ["both"],
     "whatsup": [],
@@ -120,7 +124,8 @@ def test_reads_the_relations_that_a_benchmarks_list_states(name: str, lists: Pat
     assert [stated(row) for row in rows] == RELATIONS[name]
     assert {row.provenance.author for row in rows} == {BENCHMARKS[name].title}
     assert read_rows(str(source), "own_prompts").rows == rows
-    levels = ["easy", "medium", "hard"] if name == "hrs" else [""] * len(rows)
+    of_hrs = ["easy", "medium", "hard", "medium", "hard"]
+    levels = of_hrs if name == "hrs" else [""] * len(rows)
     assert [row.difficulty for row in rows] == levels
     # Rows without a level have the digest that they had before there were levels.
     assert all(("difficulty" in row.model_dump()) == (name == "hrs") for row in rows)
@@ -136,6 +141,63 @@ def test_visors_own_list_becomes_rows_of_its_suite(lists: Path) -> None:
         "object_b": "dog",
         "prompt": "a cat to the left of a dog",
     }
+
+
+def boxed(*things: tuple[int, int, list[int]], crowd: int = 0) -> dict[str, Any]:
+    """COCO's instances: image, class and box of each thing, images of 100 x 100."""
+    annotations = [
+        {"image_id": image, "category_id": kind, "bbox": box, "iscrowd": int(kind == crowd)}
+        for image, kind, box in things
+    ]
+    names = {1: "cat", 2: "dog", 3: "orange"}
+    size = {"width": 100, "height": 100}
+    return {
+        "images": [{"id": n, "file_name": f"{n}.jpg", **size} for n in (1, 2, 3, 4)],
+        "categories": [{"id": number, "name": name} for number, name in names.items()],
+        "annotations": annotations,
+    }
+
+
+def test_cocos_captions_get_the_plainest_relation_of_their_boxes(tmp_path: Path) -> None:
+    path, boxes = tmp_path / "captions_val.json", tmp_path / "instances_val.json"
+    captions = [
+        {"image_id": n, "caption": f"Caption {n}.{more}"}
+        for n in (1, 2, 3, 4)
+        for more in ("", "b")
+    ]
+    path.write_text(json.dumps({"annotations": captions}))
+    things = [
+        (1, 1, [0, 0, 40, 40]),  # left of the dog; the orange is apart, too, but smaller
+        (1, 2, [60, 10, 40, 40]),
+        (1, 3, [0, 90, 5, 5]),
+        (2, 1, [0, 0, 60, 60]),  # overlap in columns and rows
+        (2, 2, [40, 40, 60, 60]),
+        (3, 1, [10, 0, 80, 30]),  # two cats: nobody knows which is meant
+        (3, 1, [10, 30, 80, 10]),
+        (3, 2, [10, 60, 80, 30]),
+        (4, 3, [10, 0, 80, 30]),
+        (4, 2, [10, 40, 80, 50]),
+    ]
+    boxes.write_text(json.dumps(boxed(*things)))
+    rows = read_rows(f"{path}?benchmark=coco", "own_prompts").rows
+    stories = {
+        "Caption 1. A cat is to the left of a dog.": "cat left_of dog",
+        "Caption 1. A dog is to the right of a cat.": "dog right_of cat",
+        "Caption 4. An orange is above a dog.": "orange above dog",
+        "Caption 4. A dog is below an orange.": "dog below orange",
+    }
+    assert [row.provenance.entry for row in rows] == ["1", "4"]
+    for row in rows:
+        assert isinstance(row, OwnPrompt) and stated(row) == [stories[row.prompt]]
+    boxes.write_text(json.dumps(boxed(*things, crowd=1)))
+    row = read_rows(f"{path}?benchmark=coco", "own_prompts").rows[0]
+    assert isinstance(row, OwnPrompt) and sorted(row.objects) == ["dog", "orange"]
+    path.write_text(json.dumps({"annotations": [{"image_id": 1}]}))
+    with raises("missing-field", "captions_val.json:1:", "caption", error=DataError):
+        PromptFile(path, benchmark="coco").rows()
+    boxes.unlink()
+    with raises("no-such-file", "instances_SPLIT.json", error=DataError):
+        PromptFile(path, benchmark="coco").rows()
 
 
 def test_the_rule_of_each_benchmark_is_a_judge() -> None:
@@ -174,7 +236,7 @@ def test_levels_of_hrs_are_scored_apart_by_its_own_rule(lists: Path, cli: Cli) -
         *("--out", lists / "run", "--json"),
     )
     assert done.returncode == 0, done.stderr
-    assert "3 prompts with 7 relations (1 easy, 1 medium, 1 hard)" in done.stderr
+    assert "5 prompts with 10 relations (1 easy, 2 medium, 2 hard)" in done.stderr
     assert "its own rule is hrs:grounded-sam:?rule.convention=authors" in done.stderr
     scores = json.loads(done.stdout)[0]["scores"]
     groups = {score["group"] for score in scores if score["name"] == "all_right"}
@@ -184,7 +246,7 @@ def test_levels_of_hrs_are_scored_apart_by_its_own_rule(lists: Path, cli: Cli) -
 def test_refuses_a_benchmark_that_cannot_be_judged(lists: Path, cli: Cli) -> None:
     maker = ("--generator", "render:", "--out", lists / "run")
     unknown = cli("eval", "--prompts", lists / "h.csv", "--benchmark", "hr", *maker)
-    assert_refused(unknown, "unknown-name", "'hr'", "compbench, geneval, hrs, visor, whatsup")
+    assert_refused(unknown, "unknown-name", "'hr'", "coco, compbench, geneval, hrs, visor, whatsup")
     without_rule = cli("eval", "--prompts", lists / "w.json", "--benchmark", "whatsup", *maker)
     assert_refused(without_rule, "missing-option", "--judge")
     without_file = cli("eval", "--suite", "spatial_uc", "--benchmark", "hrs", *maker)
