@@ -27,7 +27,7 @@ from ..checkpoints.placement import LoadError
 from ..clips.frames import USUAL, FrameChoice
 from ..core import Case, describe, identity_digest
 from ..judges import CallPlan
-from ..scorers import Scorer, as_scorer
+from ..scorers import RecordedScorer, Scorer, as_scorer
 from ..store.answers import AnswerLog, answerer_folder, keep_identity, read_identity
 from ..store.shards import RunShard, shard_log
 from .costs import Cost, count_images
@@ -273,7 +273,11 @@ def _score(
             if waiting:
                 # A block is scored whole also where a part of it is known: the last digits of a
                 # score depend on the batch, and a killed run must give those of one that was not.
-                block_scores = _scored(run, scorer, block, log.choice)
+                block_scores = (
+                    _looked_up(scorer, block)
+                    if isinstance(scorer, RecordedScorer)
+                    else _scored(run, scorer, block, log.choice)
+                )
                 for pair, scored in zip(block, block_scores, strict=True):
                     if pair.key in waiting:
                         log.add(pair, scored)
@@ -317,6 +321,13 @@ def _scored(
     opened = [(p.prompt, i) for p, i in zip(block, images, strict=True) if not isinstance(i, str)]
     values = iter(_values(scorer, opened))
     return [ScoredPair(math.nan, i) if isinstance(i, str) else next(values) for i in images]
+
+
+def _looked_up(scorer: RecordedScorer, block: Sequence[PairToScore]) -> list[ScoredPair]:
+    return [
+        ScoredPair(value, "nobody scored this image" if math.isnan(value) else "")
+        for value in scorer.score_digests([pair.image for pair in block])
+    ]
 
 
 def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPair]:

@@ -45,12 +45,12 @@ def between_holds(
         relation: [relation_holds(a, other, relation, convention) for other in (b, c)]
         for relation in RELATIONS
     }
-    pairs = (("left_of", "right_of"), ("above", "below"))
-    ways = [
+    pairs: tuple[tuple[Relation, Relation], ...] = (("left_of", "right_of"), ("above", "below"))
+    across, along = (
         sides[first][0] & sides[second][1] | sides[second][0] & sides[first][1]
         for first, second in pairs
-    ]
-    return np.asarray(ways[0] | ways[1])
+    )
+    return np.asarray(across | along)
 
 
 def measure(sighting: Sighting, relation: Any, convention: Convention) -> Measurement:

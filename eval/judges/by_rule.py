@@ -166,7 +166,9 @@ class RuleJudge(ABC):
         seen = [[found for found in detections if found.label == name] for name in names]
         sighting = Sighting(
             question.images[-1],
-            *seen,
+            a=seen[0],
+            b=seen[1],
+            c=seen[2] if len(seen) > 2 else (),
             estimate_depth=self.depth.nearness if self.depth else None,
             names=tuple(names),
             case=question.case,

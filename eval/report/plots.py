@@ -246,6 +246,59 @@ def course_plot(
         return figure
 
 
+def guidance_plot(record: Mapping[str, Any], prompt: str) -> Figure:
+    """Returns what guidance did to one image (PSE, Fig. 5): the loss and each relation's PoS before
+    every update, and the maps of both things, projected onto the relation's axis.
+
+    record: what `psg` reports with ``maps=true``. prompt: of the image, above the figure.
+    """
+    names = [" ".join(relation).replace("_", " ") for relation in record["relations"]]
+    updates = range(len(record["losses"]))
+    panels = [
+        (number, axis)
+        for number in range(len(names))
+        for axis in (record["maps"][0][number][0] if record["maps"] else ())
+    ]
+    with _figure(2 * 1.7 + 2.4 * len(panels), rows=2 + len(panels)) as (figure, rows):
+        loss, scores, *maps = rows
+        loss.plot(updates, record["losses"], color=INK)
+        loss.set_title(f"{shortened(prompt, 80)}: loss before each update")
+        for number, name in enumerate(names):
+            course = [of_update[number] for of_update in record["pos"]]
+            scores.plot(updates, course, color=COLORS[number % SERIES], label=name)
+        scores.set_title(f"PoS: {', '.join(map(str, names))}")
+        for axes in (loss, scores):
+            axes.set_xlabel("update")
+        for axes, (number, axis) in zip(maps, panels, strict=True):
+            _ridges(axes, [update[number] for update in record["maps"]], axis)
+            first, _, second = record["relations"][number]
+            where = "left to right" if axis == "x" else "top to bottom"
+            axes.set_title(f"maps of {first} and {second}, {where}")
+            for color, thing in zip(COLORS, (first, second), strict=False):
+                axes.plot([], [], color=color, label=thing)
+            axes.legend(loc="upper right")
+        return figure
+
+
+RIDGES = 8
+"""Updates whose maps are drawn, at most."""
+
+
+def _ridges(
+    axes: Axes, updates: Sequence[Sequence[Mapping[str, Sequence[float]]]], axis: str
+) -> None:
+    """Draws the projected maps of two things above each other, the last update on top."""
+    most = max(max(profile[axis]) for both in updates for profile in both) or 1.0
+    count = min(RIDGES, len(updates))
+    shown = sorted({round(n * (len(updates) - 1) / max(1, count - 1)) for n in range(count)})
+    for height, update in enumerate(shown):
+        for color, profile in zip(COLORS, updates[update], strict=False):
+            curve = [height + 0.9 * share / most for share in profile[axis]]
+            axes.plot(range(len(curve)), curve, color=color)
+    axes.set_yticks(range(len(shown)), [f"update {update}" for update in shown])
+    axes.set_xlabel("position")
+
+
 def difference_plot(limits: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Returns histograms of each judge's scores less human annotators' (CF-World, Fig. 5).
 

@@ -5,6 +5,7 @@ A score says nothing by itself: it is compared between runs, on the same cases a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -40,6 +41,22 @@ class Scorer(Protocol):
         ...
 
 
+class RecordedScorer(ABC):
+    """A scorer that looks up what was said of an image's file, and never opens it."""
+
+    @abstractmethod
+    def score_digests(self, digests: Sequence[str]) -> list[float]:
+        """Returns the score of each file by its SHA-256, in order; NaN where it has none."""
+
+    @abstractmethod
+    def score(self, pairs: Sequence[tuple[str, Image]]) -> list[float]:
+        """As of a `Scorer`, for images without a file."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, str]:
+        """As of a `Scorer`."""
+
+
 class FunctionScorer:
     """A function of prompt and image that gives a number."""
 
@@ -62,6 +79,7 @@ SCORERS: Registry[Scorer] = Registry(
         "hpsv3": f"{__name__}.hpsv3:HPSv3",
         "image-reward": f"{__name__}.image_reward:ImageReward",
         "pickscore": f"{__name__}.pick_score:PickScore",
+        "ratings": f"{__name__}.ratings:HumanRatings",
         "sprites": f"{__name__}.sprites:SpriteScorer",
         "vqascore": f"{__name__}.vqa_score:VqaScore",
     },

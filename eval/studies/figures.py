@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
+from ..engine.run import Run
 from ..judges.checker.analyze import analyze
 from ..report.plots import (
     CurvePoint,
     as_file,
     curve_plot,
     difference_plot,
+    guidance_plot,
     interval_plot,
     pair_plot,
     risk_plot,
@@ -21,6 +26,7 @@ from ..results.risk import Curve
 from ..results.selection import score_differences
 from ..stats.abstention import RiskCoverage
 from .scores import bandit, checker
+from .scores.categories import category_pairs
 from .scores.scope import LabeledRun
 from .table_lines import Heading, TableLine
 
@@ -72,10 +78,40 @@ def risk(cells_by_judge: ByJudge, title: str) -> str:
     return as_file(risk_plot(curves, legend=True), title) if curves else ""
 
 
+def categories(cells_by_judge: ByJudge, title: str) -> str:
+    """Draws the mean number of each pair of COCO's super-categories as a heat map, over all
+    generators of the first judge (PSE, Fig. 14); empty without any."""
+    for cells in cells_by_judge.values():
+        numbers: dict[tuple[str, str], list[float]] = {}
+        for cell in cells.values():
+            for pair, of_cell in category_pairs(cell.outcomes).items():
+                numbers.setdefault(pair, []).extend(of_cell)
+        means = {pair: 100 * fmean(some) for pair, some in sorted(numbers.items())}
+        return as_file(pair_plot(means, "mean, %"), title) if means else ""
+    return ""
+
+
+def guidance(cells_by_judge: ByJudge, title: str) -> str:
+    """Draws what `psg` did to the first image whose maps are recorded; empty without any."""
+    for cells in cells_by_judge.values():
+        for cell in cells.values():
+            run = Run.open(Path(cell.judged.result.folder))
+            images = run.images()
+            for case in run.cases():
+                report = images[case.id].report if case.id in images else ""
+                record = json.loads(report).get("psg", {}) if report else {}
+                if record.get("maps"):
+                    name = f"{title}: {cell.judged.name}"
+                    return as_file(guidance_plot(record, case.prompt), name)
+    return ""
+
+
 FIGURES: dict[str, Callable[[ByJudge, str], str]] = {
     "pulls": pulls,
     "differences": differences,
     "risk": risk,
+    "guidance": guidance,
+    "categories": categories,
 }
 """Name in a layout -> function that draws it from the cells."""
 

@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ...specs import Spec
 from ..core import ALL, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
 from ..engine.run import Run, RunHeader
@@ -181,6 +182,21 @@ def _scored(
         key: LabeledRun(replace(judged[log.root], name=cell.generator), by_people)
         for key, log in logs.items()
     }
+
+
+def described(model: Mapping[str, Any]) -> str:
+    """A model of a study in a few words, a local one by its folder and the folder around it: many
+    are named `model`, as their identities are.
+
+    >>> identity = {"kind": "diffusers", "model": "model", "revision": "4f2a"}
+    >>> described({"spec": "diffusers:organisms/p90/model?steps=8", "identity": identity})
+    'diffusers:p90/model'
+    """
+    identity = model["identity"]
+    folder = Path(Spec.parse(model["spec"].partition(" + ")[0]).argument)
+    if folder.name and folder.name == identity.get("model") and len(folder.parts) > 1:
+        identity = {**identity, "model": "/".join(folder.parts[-2:])}
+    return describe(identity)
 
 
 @dataclass
@@ -633,7 +649,7 @@ class _Table:
             for run, model_record in models["generators"].items():
                 suite, _, generator = run.partition("/")
                 if generator == name and suite in self.cells.file.suites:
-                    behind.setdefault(describe(model_record["identity"]), []).append(suite)
+                    behind.setdefault(described(model_record), []).append(suite)
             model_texts = [
                 f"{model} ({', '.join(suites)})" if len(behind) > 1 else model
                 for model, suites in behind.items()
@@ -653,7 +669,7 @@ class _Table:
                         f"the mean of {text}" for text in sorted({*frame_choices} - {""})
                     )
                     clip_text = f", of a clip {clips}" if clips else ""
-                    yield f"{kind} {name}: {describe(model['identity'])}{clip_text}."
+                    yield f"{kind} {name}: {described(model)}{clip_text}."
 
     def _alphas(self) -> dict[str, str]:
         """Run -> alpha of each question, over its judges in the table and people."""

@@ -126,12 +126,22 @@ class TableLayout(TablePart):
     columns: tuple[ColumnLayout, ...] = Field(min_length=1)
     paper: PaperLayout | None = None
     figure: Literal[
-        "", "pulls", "differences", "risk", "courses", "pairs", "scatter", "intervals"
+        "",
+        "pulls",
+        "differences",
+        "risk",
+        "guidance",
+        "categories",
+        "courses",
+        "pairs",
+        "scatter",
+        "intervals",
     ] = ""
     """Figure beside the table: a bandit's pulls and regret, judges' scores less human ones, the
-    risk of an abstaining checker against its coverage; or, of the table's own numbers, a course
-    along the columns for each line, a heat map of lines ``A to B``, the first two columns against
-    each other, or the first column's intervals, one under the other."""
+    risk of an abstaining checker against its coverage, losses and maps of a guided image, numbers
+    by pairs of super-categories; or, of the table's own numbers, a course along the columns for
+    each line, a heat map of lines ``A to B``, the first two columns against each other, or the
+    first column's intervals, one under the other."""
     notes: tuple[str, ...] = ()
     """Notes below the table, e.g. which of its numbers do not repeat the paper's."""
 

@@ -13,7 +13,18 @@ from typing import Literal
 
 from ....errors import UsageError
 from ...core import Score
-from . import bandit, boxes, checker, forward, gate, own_errors, people, replicates, switched
+from . import (
+    bandit,
+    boxes,
+    categories,
+    checker,
+    forward,
+    gate,
+    own_errors,
+    people,
+    replicates,
+    switched,
+)
 from .scope import ScoreInputs
 
 Needs = Literal["own", "base", "rivals"]
@@ -42,6 +53,9 @@ KINDS = {
     "gate": ScoreKind(gate.find, gate.NAMES, pools=True, lacking="no label `accept` of people"),
     "switched": ScoreKind(switched.find, switched.NAMES, needs="base", lacking="no biased case"),
     "boxes": ScoreKind(boxes.find, boxes.NAMES, lacking="no boxes, or no prompt with two"),
+    "category": ScoreKind(
+        categories.find, categories.NAMES, lacking="no such pair, or no rule that names both things"
+    ),
     "checker": ScoreKind(checker.find, checker.NAMES, lacking="the judge is no checker"),
     "forward": ScoreKind(
         forward.find, forward.NAMES, "rivals", forward.reads, lacking="no such pair of models"
