@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -13,12 +15,21 @@ import yaml
 from refusals import assert_refused, raises
 
 from counterprior.errors import UsageError
-from counterprior.eval.core import Score
+from counterprior.eval import detectors as coco_module
+from counterprior.eval.core import Case, Outcome, Score, Verdict
 from counterprior.eval.engine.data import read_rows
+from counterprior.eval.report.plots import as_file, guidance_plot
 from counterprior.eval.stats.intervals import Interval
-from counterprior.eval.studies.figures import TABLE_FIGURES
+from counterprior.eval.studies.figures import FIGURES, TABLE_FIGURES
 from counterprior.eval.studies.offline import offline_text
 from counterprior.eval.studies.recipes import read_recipe, recipe_names
+from counterprior.eval.studies.scores import find_score
+from counterprior.eval.studies.scores.categories import (
+    SUPERCATEGORIES,
+    category_pairs,
+    supercategory,
+)
+from counterprior.eval.studies.scores.scope import LabeledRun, ScoreInputs
 from counterprior.eval.studies.spec import parse_study
 from counterprior.eval.studies.table_lines import Heading, TableEntry, TableLine
 from counterprior.eval.suites import SUITES
@@ -158,6 +169,69 @@ def test_courses_have_a_series_for_each_line_and_head() -> None:
     assert "PSE, search" in words and "centers, search" in words
     plain = words_of("courses", columns[:2], [replace(lines[0], section="judge J")])
     assert "search, judge J: 1 at 1" in plain
+
+
+def judged(folder: Path, *numbers: tuple[str, str, float]) -> LabeledRun:
+    """A cell of verdicts by rule, one for each pair of things."""
+    outcomes = []
+    for place, (a, b, number) in enumerate(numbers):
+        case = Case(f"c{place}", "plain", 0, 0, "", (f"{a}/{b}",))
+        raw = json.dumps({"relation": "above", "number": number, "found": {a: [], b: []}})
+        verdicts = {("order", "original"): Verdict("holds", raw, number)}
+        outcomes.append(Outcome(case, verdicts))
+    result = SimpleNamespace(folder=str(folder))
+    run = SimpleNamespace(name="SDXL", result=result, outcomes=outcomes)
+    return LabeledRun(run, {})  # type: ignore[arg-type]
+
+
+def test_numbers_by_super_category(tmp_path: Path) -> None:
+    numbers = [
+        ("cat", "car", 0.5),
+        ("dog", "bus", 1.0),
+        ("car", "cat", 0.25),
+        ("unicorn", "cat", 0),
+    ]
+    cell = judged(tmp_path, *numbers)
+    assert category_pairs(cell.outcomes) == {
+        ("animal", "vehicle"): [0.5, 1.0],
+        ("vehicle", "animal"): [0.25],
+    }
+    score = find_score("category:animal/vehicle", "all", ScoreInputs([cell]))
+    assert score is not None and (score.value, score.n) == (75, 2)
+    assert find_score("category:food/food", "all", ScoreInputs([cell])) is None
+    drawn = FIGURES["categories"]({"PSE": {"spatial_visor SDXL": cell}}, "T")
+    words = "|".join(ElementTree.fromstring(drawn).itertext())
+    assert "75.0" in words and "25.0" in words and "vehicle" in words
+    assert FIGURES["categories"]({"PSE": {}}, "T") == ""
+
+
+def test_super_categories_are_those_of_coco() -> None:
+    named = [name for names in SUPERCATEGORIES.values() for name in names.split()]
+    ours = (Path(coco_module.__file__).with_name("coco.txt")).read_text().split("\n")
+    assert sorted(name.replace("_", " ") for name in named) == sorted(filter(None, ours))
+    published = Path(__file__).parents[4] / "shared/data/coco_tiny/annotations"
+    file = published / "instances_val2017.json"
+    if file.exists():
+        for entry in json.loads(file.read_text())["categories"]:
+            assert supercategory(entry["name"]) == entry["supercategory"]
+
+
+def test_a_guided_image_is_drawn_with_its_maps() -> None:
+    profile = [{"x": [0.75, 0.25]}, {"x": [0.25, 0.75]}]
+    record = {
+        "relations": [["cat", "left_of", "dog"]],
+        "losses": [-0.25, -0.5, -0.75],
+        "pos": [[0.5], [0.6], [0.7]],
+        "maps": [[profile]] * 3,
+    }
+    drawn = as_file(guidance_plot(record, "a cat to the left of a dog"), "T")
+    words = "|".join(ElementTree.fromstring(drawn).itertext())
+    assert "a cat to the left of a dog: loss" in words and "PoS: cat left of dog" in words
+    assert "maps of cat and dog, left to right" in words and "update 2" in words
+    diagonal = [{"x": [1.0, 0], "y": [1.0, 0]}, {"x": [0, 1.0], "y": [0, 1.0]}]
+    both = {**record, "relations": [["cat", "upper_left", "dog"]], "maps": [[diagonal]] * 3}
+    words = "|".join(ElementTree.fromstring(as_file(guidance_plot(both, "p"), "T")).itertext())
+    assert "left to right" in words and "top to bottom" in words
 
 
 @pytest.mark.parametrize("gap", ["", "not begun"])
