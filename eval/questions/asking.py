@@ -233,7 +233,7 @@ def _ask_between(
     Which of the two is called B is drawn per case.
     """
     second, third = claim.references
-    if _b_comes_first(case, probe, False):
+    if b_comes_first(case, probe):
         second, third = third, second
     among = Alternative(
         "order",
