@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ...errors import UsageError
 from ...eval.core import ImageRequest
-from ...eval.detectors.instances import BoxedImage, Instances
 from ...eval.generators import draw, open_generator
 from ...eval.geometry.boxes import Box, is_apart, is_beside
+from ...eval.geometry.instances import BoxedImage, Instances
 from ...eval.suites.caption_order import UNPUBLISHED
 from ...images import ImageError, encode_png, open_image
 from ...scenes.sprites import clothes, entity_names

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from ...specs import Options, Spec
 from ..core import Question, Verdict
-from ..detectors.instances import Instances
 from ..geometry.boxes import Box, intersection, is_apart, is_beside
+from ..geometry.instances import Instances
 from . import CallPlan, OneByOne
 
 ImageBoxes = dict[str, list[Box]]

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field
 
 from ...errors import DataError
 from ...parsing import parse, read_json
-from ..detectors.instances import BoxedImage, Instances
 from ..geometry.boxes import Box
+from ..geometry.instances import BoxedImage, Instances
 from .asking import Stated
 
 CAPTIONS, INSTANCES = "captions", "instances"

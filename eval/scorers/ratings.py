@@ -16,9 +16,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
 from ...errors import DataError, UsageError
-from ...human_labels import read_labels
-from ...parsing import RowError
+from ...human_labels import click_time, read_labels
+from ...parsing import MALFORMED, RowError
 from ...specs import Options, Spec
+from ...storage import read_records
 from ..judges import CallPlan
 from . import RecordedScorer, ScorerError
 
@@ -74,24 +75,24 @@ class HumanRatings(RecordedScorer):
 
 
 def _of_page(folder: Path, field: str) -> dict[str, list[float]]:
-    """SHA-256 -> ratings, of a folder that the page filled."""
-    from ..people.clicks import read_clicks
-    from ..people.sampling import SAMPLE, LabelingSample
-
-    sample = LabelingSample.read(folder / SAMPLE)
-    names = [known.name for known in sample.form.fields]
-    if sample.kind != "quality" or field not in names:
-        raise UsageError(
-            f"{folder / SAMPLE}: a sample for {sample.kind} has no ratings of {field!r}",
-            "choose from the fields of --kind quality: overall, alignment, fidelity",
-            code="wrong-type",
-        )
+    """SHA-256 -> ratings, of a folder that the page filled: each annotator's latest clicks."""
+    sample = folder / "sample.json"
+    try:
+        content = json.loads(sample.read_text("utf-8"))
+        kind, images = content["kind"], {item["id"]: item["images"][0] for item in content["items"]}
+    except (OSError, *MALFORMED) as error:
+        raise DataError(f"{sample}: is not a sample of runs ({error})", code="bad-format") from None
+    if kind != "quality":
+        raise UsageError(f"{sample}: a sample for {kind} has no ratings", code="wrong-type")
     ratings: dict[str, list[float]] = {}
     for file in sorted(folder.glob("*.jsonl")):
-        clicks = read_clicks(file, sample.form)
-        for item in sample.items:
-            if field in clicks.get(item.id, {}):
-                ratings.setdefault(item.images[0], []).append(float(clicks[item.id][field]))
+        clicks = sorted(
+            read_records(file), key=lambda record: click_time(str(record.get("clicked", "")))
+        )
+        newest = {click.get("item"): click[field] for click in clicks if field in click}
+        for item, number in newest.items():
+            if item in images:
+                ratings.setdefault(images[item], []).append(float(number))
     return ratings
 
 

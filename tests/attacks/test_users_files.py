@@ -27,11 +27,11 @@ from counterprior.agents.spending import Charge, SpendingLog
 from counterprior.cards.manifest import read_manifest
 from counterprior.clip_files import read_clip
 from counterprior.corpus_analysis.captioning.people import read_people
-from counterprior.eval.detectors.instances import Instances
 from counterprior.eval.detectors.recorded import _json as read_recorded
 from counterprior.eval.engine.image_scores import ScoreLog
 from counterprior.eval.generators.image_folders.known import _object as read_prompts_of_images
 from counterprior.eval.geometry.checker.rules import CheckerRules
+from counterprior.eval.geometry.instances import Instances
 from counterprior.eval.methods.candidates import read_candidates
 from counterprior.eval.methods.tuning.pairs import read_flips
 from counterprior.eval.people.clicks import read_clicks

@@ -19,8 +19,8 @@ from counterprior.corpus_analysis.captions.extract import CaptionMention, Captio
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.errors import UsageError
 from counterprior.eval.core import Question, Verdict
-from counterprior.eval.detectors.instances import BoxedImage
 from counterprior.eval.geometry.boxes import Box
+from counterprior.eval.geometry.instances import BoxedImage
 from counterprior.eval.judges import open_judge
 
 CLASSES = ("person", "cat", "dog", "dining table", "chair", "vase")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ....errors import UsageError
 from ....eval.core import Judge
-from ....eval.detectors.instances import BoxedImage, Instances
 from ....eval.engine.costs import Cost
+from ....eval.geometry.instances import BoxedImage, Instances
 from ....eval.judges import Answering, open_judge
 from ....progress import Progress, silent
 from ....storage import Lock, write_json, write_whole

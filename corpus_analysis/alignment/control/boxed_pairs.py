@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ....eval.detectors.instances import BoxedImage
 from ....eval.geometry.boxes import Box, intersection, is_apart, is_beside
+from ....eval.geometry.instances import BoxedImage
 from ...captions.extract import CaptionMention, CaptionPair
 from ...captions.ontology import CaptionEntity, Ontology
 

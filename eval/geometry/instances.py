@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import DataError, UsageError
 from ...parsing import MALFORMED
-from ..geometry.boxes import Box
+from .boxes import Box
 
 
 @dataclass(frozen=True)
