@@ -267,6 +267,12 @@ class Evaluation:
             progress("images", done, len(cases))
             for number, _ in enumerate(recorded, done + 1):
                 progress("images", number, len(cases))
+        # Now, so that who only looks at the run later has nothing to write.
+        made = self.run.replacement()
+        for case in cases:
+            if (image := images.get(case.id)) is not None and image.stamp is None:
+                made(image)
+        made.keep()
 
     def ask(
         self,
