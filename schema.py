@@ -1046,25 +1046,6 @@ def feature_dict(config: str) -> dict[str, Any]:
     return {name: _feature(field.annotation) for name, field in columns(config).items()}
 
 
-def card_features(features: dict[str, Any]) -> list[dict[str, Any]]:
-    """Features in the form of a dataset card's YAML; features: as `feature_dict` gives them.
-
-    `datasets` can do this, in a private method and after a second of imports.
-    """
-    return [{"name": name, **_card_feature(feature)} for name, feature in features.items()]
-
-
-def _card_feature(feature: dict[str, Any]) -> dict[str, Any]:
-    kind = feature.get("_type")
-    if kind == "Value":
-        return {"dtype": feature["dtype"]}
-    if kind in ("Image", "Video"):
-        return {"dtype": kind.lower()}
-    if kind == "Sequence":
-        return {"list": _card_feature(feature["feature"])["dtype"]}
-    return {"struct": card_features(feature)}
-
-
 def arrow_schema(config: str) -> pa.Schema:
     """Arrow schema of `config`, with the footer metadata from which `datasets` reads features."""
     import pyarrow as pa

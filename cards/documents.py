@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ..eval.publishing.card import headline_cells, plain_cell, size_category, table
-from ..schema import CANARY, SPLIT, card_features, feature_dict, image_columns
+from ..schema import CANARY, SPLIT, image_columns
 from .citations import bibtex, cff_references, paper_links
 from .croissant import render_croissant
 from .manifest import ConfigManifest, Manifest
@@ -377,6 +377,11 @@ def _eval_yaml(manifest: Manifest) -> str:
 
 
 def _front_matter(manifest: Manifest) -> str:
+    """What the Hub reads of the card, in YAML.
+
+    Has no `dataset_info`: the footers of the parquet files hold the features, and `load_dataset`
+    with `filters=` fails where a card states numbers of rows.
+    """
     default = _default(manifest)
     licenses = sorted(
         {license_id.lower() for c in manifest.configs for license_id in c.license.split(" AND ")}
@@ -391,7 +396,6 @@ def _front_matter(manifest: Manifest) -> str:
         "annotations_creators": ["machine-generated"],
         "source_datasets": ["original"],
         "configs": [_config_yaml(c, manifest, c is default) for c in manifest.configs],
-        "dataset_info": [_info_yaml(c) for c in manifest.configs],
         **(GATE if manifest.private else {}),
     }
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
@@ -407,13 +411,3 @@ def _config_yaml(config: ConfigManifest, manifest: Manifest, default: bool) -> d
         "description": f"rows sha256 {config.rows_sha256}",
     }
     return entry | ({"default": True} if default else {})
-
-
-def _info_yaml(config: ConfigManifest) -> dict[str, Any]:
-    return {
-        "config_name": config.name,
-        "features": card_features(feature_dict(config.name)),
-        "splits": [{"name": SPLIT, "num_bytes": config.arrow_bytes, "num_examples": config.rows}],
-        "download_size": config.bytes,
-        "dataset_size": config.arrow_bytes,
-    }

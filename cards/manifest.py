@@ -74,8 +74,6 @@ class ConfigManifest(Struct):
     """Path of the parquet file."""
     bytes: int
     """Size of the file."""
-    arrow_bytes: int
-    """Size in memory."""
     sha256: str
     """Digest of the file."""
     rows_sha256: str

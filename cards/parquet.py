@@ -18,8 +18,6 @@ class WrittenParquet(NamedTuple):
     """Path relative to the release."""
     bytes: int
     """Size of the file."""
-    arrow_bytes: int
-    """Size in memory."""
     sha256: str
     """Digest of the file."""
     rows_sha256: str
@@ -48,7 +46,6 @@ def write_parquet(config: str, rows: Sequence[Row], root: Path) -> WrittenParque
     return WrittenParquet(
         file=parquet_path(config),
         bytes=path.stat().st_size,
-        arrow_bytes=table.nbytes,
         sha256=sha256_file(path),
         rows_sha256=rows_digest(records),
     )

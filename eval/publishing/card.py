@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from ...release import CHECKSUMS, Problem, sha256_file
-from ...schema import CANARY, SPLIT, card_features
+from ...schema import CANARY, SPLIT
 from ...storage import write_json, write_whole
 from ..results.marks import MARKS, legends, signs
 from ..suites import open_suite
@@ -22,7 +22,6 @@ from .publication import (
     Publication,
     PublishedHeadline,
     PublishedRun,
-    features,
 )
 
 CARD = "README.md"
@@ -226,6 +225,7 @@ def _identity(identity: dict[str, str]) -> str:
 
 
 def _front_matter(publication: Publication) -> str:
+    """What the Hub reads of the card, in YAML; without sizes, as in the card of a release."""
     name = publication.repo_id.rpartition("/")[2] or "counterprior results"
     data = {
         "pretty_name": name,
@@ -235,7 +235,6 @@ def _front_matter(publication: Publication) -> str:
         "tags": ["benchmark-results", "counterprior", "synthetic"],
         "size_categories": [size_category(sum(run.cases for run in publication.runs))],
         "configs": [_config(publication, config) for config in CONFIGS],
-        "dataset_info": [_info(publication, config) for config in CONFIGS],
     }
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
 
@@ -250,19 +249,6 @@ def _config(publication: Publication, config: str) -> dict[str, Any]:
         "description": f"{SUMMARIES[config]}; made from {publication.made_from[:16]}",
     }
     return entry | ({"default": True} if config == "images" else {})
-
-
-def _info(publication: Publication, config: str) -> dict[str, Any]:
-    files = publication.of(config)
-    size = sum(file.arrow_bytes for file in files)
-    rows = sum(file.rows for file in files)
-    return {
-        "config_name": config,
-        "features": card_features(features(config)),
-        "splits": [{"name": SPLIT, "num_bytes": size, "num_examples": rows}],
-        "download_size": sum(file.bytes for file in files),
-        "dataset_size": size,
-    }
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:

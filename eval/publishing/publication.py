@@ -218,8 +218,6 @@ class PublishedFile(Struct):
     """Rows in it."""
     bytes: int
     """Size of the file."""
-    arrow_bytes: int
-    """Size in memory."""
     runs: list[str]
     """Names of the runs in the file."""
 

@@ -39,7 +39,7 @@ class Shards:
         self._file = shard_path(self._config, len(self._files), len(self._sizes))
         path = self._folder / self._file
         path.parent.mkdir(exist_ok=True)
-        self._rows = self._arrow_bytes = self._held = 0
+        self._rows = self._held = 0
         self._group: list[dict[str, Any]] = []
         self._runs: dict[str, None] = {}
         self._writer = pq.ParquetWriter(
@@ -70,7 +70,6 @@ class Shards:
             table = pa.Table.from_pylist(self._group, schema=self._schema)
             self._writer.write_table(table, row_group_size=len(self._group))
             self._rows += len(self._group)
-            self._arrow_bytes += table.nbytes
             self._group, self._held = [], 0
 
     def _close(self) -> None:
@@ -82,7 +81,6 @@ class Shards:
                 file=self._file,
                 rows=self._rows,
                 bytes=(self._folder / self._file).stat().st_size,
-                arrow_bytes=self._arrow_bytes,
                 runs=list(self._runs),
             )
         )

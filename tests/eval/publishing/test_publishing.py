@@ -86,6 +86,8 @@ def test_it_loads_and_its_images_are_the_judged_ones(root: Path, folder: Path) -
         assert pixels_digest(row["image"]) == row["pixels_sha256"]
     assert Counter(images["status"]) == {"made": 20, "missing": 4, "refused": 4, "error": 4}
     assert datasets.load_dataset(str(folder), split="test").column_names == images.column_names
+    only = [("status", "=", "refused")]
+    assert len(datasets.load_dataset(str(folder), "images", split="test", filters=only)) == 4
 
 
 def test_verdicts_and_scores_are_the_study_s(root: Path, folder: Path) -> None:
