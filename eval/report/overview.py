@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 from markupsafe import Markup
 
@@ -34,7 +36,10 @@ class OverviewLine:
 
 
 def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list[OverviewLine]:
-    """A line for each generator, best mean rank first, with a cell for each leaderboard."""
+    """A line for each generator, with a cell for each leaderboard.
+
+    Best mean rank first; where these tie, in the mean order of their scores.
+    """
     ranked = [rank_all(board) for board in boards]
     lines = []
     for name, of_suites in _generators(runs).items():
@@ -45,7 +50,19 @@ def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list
         ]
         about = describe(next(iter(of_suites.values())).run.header.generator)
         lines.append(OverviewLine(name, about, cells))
-    return sorted(lines, key=_mean_rank)
+    places = {id(entry): place for entries in ranked for place, entry in enumerate(entries)}
+
+    def order(line: OverviewLine) -> tuple[float, float, str]:
+        entries = [entry for cell in line.cells for entry in cell if entry.standing.best]
+        if not entries:
+            return math.inf, math.inf, line.name
+        return (
+            mean(entry.standing.best for entry in entries),
+            mean(places[id(entry)] for entry in entries),
+            line.name,
+        )
+
+    return sorted(lines, key=order)
 
 
 def rank_all(board: Leaderboard) -> list[Ranked]:
@@ -56,11 +73,6 @@ def rank_all(board: Leaderboard) -> list[Ranked]:
 
 def _strip(standing: Standing, axis: ValueAxis) -> Markup:
     return strip(PlotPoint(standing.score, 0, standing.name), axis)
-
-
-def _mean_rank(line: OverviewLine) -> tuple[float, str]:
-    ranks = [entry.standing.best for cell in line.cells for entry in cell if entry.standing.best]
-    return (sum(ranks) / len(ranks) if ranks else float(len(line.cells) + 1e6), line.name)
 
 
 def _generators(runs: Sequence[RunContents]) -> dict[str, Mapping[str, RunContents]]:

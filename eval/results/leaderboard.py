@@ -64,10 +64,15 @@ class Leaderboard:
     """In one line; empty where several judges are mixed."""
     headline: Headline
     standings: Sequence[Standing]
-    """Best first, by their scores in the worst case of what was not scored; those with an undefined
-    score last."""
+    """Best first, by their scores in the worst case of what was not scored, then by their scores;
+    those with an undefined score last."""
     comparisons: Sequence[Comparison]
     """Every pair of those with a score."""
+
+    @property
+    def all_tied(self) -> bool:
+        """Whether no run is surely better than another: then nobody is first."""
+        return all(standing.best <= 1 for standing in self.standings)
 
 
 def leaderboards(runs: Sequence[RunContents], across_judges: bool) -> list[Leaderboard]:
@@ -96,7 +101,8 @@ def leaderboard(
         for name, score in scores.items()
         if not math.isnan(score.value)
     }
-    ranked = sorted(ranks, key=lambda name: (-ranks[name], name))
+    sign = 1 if headline.better == "higher" else -1
+    ranked = sorted(ranks, key=lambda name: (-ranks[name], -sign * scores[name].value, name))
     comparisons = _compare(headline, {name: entries[name] for name in ranked}, scores)
     p_values = pairwise_p_values(comparisons)
     tied = tied_groups(ranks, p_values)

@@ -398,6 +398,30 @@ def test_the_first_table_has_a_line_for_each_generator(site: Path, tmp_path: Pat
     assert len(overview(contents, leaderboards(contents, False))) == 2  # nobody said they are one
 
 
+def test_ties_are_sorted_by_score_and_no_tie_of_all_is_colored(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    """Names say the opposite of the scores."""
+    few = [
+        make_run(tmp_path / name, "t2i_homogenization", 4, [(PIXELS, biased(share, 1))])
+        for name, share in (("a", 0.97), ("b", 0.5))
+    ]
+    for roots, order, first in (
+        (few, ["b", "a"], []),
+        ([runs[name] for name in ("biased", "leaning", "fair")], None, ["fair", "leaning"]),
+    ):
+        (board, *_) = boards_of(*roots)
+        site = report_of(roots, tmp_path / f"site{len(first)}").parent
+        cells = [a for a, _ in Page(site / "index.html").all("div") if "data-run" in a]
+        colored = {a["data-run"] for a in cells if "first" in a["class"].split()}
+        assert colored == set(first) and board.all_tied == (not first)
+        if order is not None:
+            assert {s.rank for s in board.standings} == {"1-2"}
+            assert [s.name for s in board.standings] == order
+            shown = overview(contents_of(*roots), [board])
+            assert [line.name for line in shown] == order
+
+
 def test_whole_images_stand_beside_thumbnails(site: Path, runs: dict[str, Path]) -> None:
     names = {path.name for path in (site / "thumbnails").iterdir()}
     assert {path.name for path in (site / "images").iterdir()} == names
