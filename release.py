@@ -320,6 +320,17 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
 
         _, commit = fetch_checksums(str(path_or_repo), revision)
         root = Path(snapshot_download(str(path_or_repo), repo_type="dataset", revision=commit))
+    problems = verify_files(root)
+    listed: dict[str, dict[str, Any]] = read_checksums(root)["files"]
+    configs = [c for c in ROWS if parquet_path(c) in listed and (root / parquet_path(c)).is_file()]
+    return problems + [p for c in configs for p in _verify_rows(root, c, listed[parquet_path(c)])]
+
+
+def verify_files(root: Path) -> list[Problem]:
+    """Compares the bytes of every file of a release folder with its checksums, without their rows.
+
+    Raises ReleaseError if there are no checksums to compare with.
+    """
     listed: dict[str, dict[str, Any]] = read_checksums(root)["files"]
     problems = []
     files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
@@ -335,8 +346,7 @@ def verify(path_or_repo: str | Path, *, revision: str | None = None) -> list[Pro
         elif (size := (root / name).stat().st_size) != entry.get("bytes"):
             message = f"has {size:,} bytes, but {CHECKSUMS} says {entry.get('bytes')}"
             problems.append(Problem(name, message))
-    configs = [c for c in ROWS if parquet_path(c) in listed and parquet_path(c) in present]
-    return problems + [p for c in configs for p in _verify_rows(root, c, listed[parquet_path(c)])]
+    return problems
 
 
 def _verify_rows(root: Path, config: str, entry: dict[str, Any]) -> list[Problem]:

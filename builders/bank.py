@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,23 +25,61 @@ class BankError(DataError):
     exit_code = 1
 
 
-def read_entries(path: Path, model: type[E]) -> list[E]:
-    """Every entry of one bank file, in its order. Raises BankError for the first bad one."""
-    entries = []
+class Faults:
+    """The faults of a bank: one error names them all, a line each."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._code = ""
+
+    def add(self, fault: str, code: str = "bad-entry") -> None:
+        """Notes a fault; the code of the first is that of the error."""
+        self.lines += (line for line in fault.splitlines() if line not in self.lines)
+        self._code = self._code or code
+
+    @contextmanager
+    def caught(self) -> Iterator[None]:
+        """Notes the faults of a BankError that is raised in the block."""
+        try:
+            yield
+        except BankError as error:
+            self.add(str(error), error.code)
+
+    def raise_any(self) -> None:
+        """Raises BankError if there is a fault."""
+        if self.lines:
+            raise BankError("\n".join(self.lines), code=self._code)
+
+
+def read_entries(path: Path, model: type[E], faults: Faults | None = None) -> list[E]:
+    """Every entry of one bank file, in its order.
+
+    Raises BankError naming all bad ones, or adds them to `faults` and leaves them out.
+    """
+    entries, own = [], Faults() if faults is None else faults
     for number, item in enumerate(_read_list(path), 1):
         try:
             entries.append(model.model_validate(item))
         except ValidationError as error:
             name = next(iter(item.values()), "") if isinstance(item, dict) else item
-            raise BankError(
-                f"{path}, entry {number} ({name}): {reasons(error)}", code="bad-entry"
-            ) from None
+            own.add(f"{path}, entry {number} ({name}): {reasons(error)}")
+    if faults is None:
+        own.raise_any()
     return entries
 
 
-def read_folder(folder: Path, model: type[E]) -> dict[str, list[E]]:
-    """Entries of every ``*.yaml`` of a folder, by file name without suffix, sorted."""
-    return {path.stem: read_entries(path, model) for path in sorted(folder.glob("*.yaml"))}
+def read_folder(folder: Path, model: type[E], faults: Faults | None = None) -> dict[str, list[E]]:
+    """Entries of every ``*.yaml`` of a folder, by file name without suffix, sorted.
+
+    Raises BankError naming the bad ones of all files, or adds them to `faults`.
+    """
+    files, own = {}, Faults() if faults is None else faults
+    for path in sorted(folder.glob("*.yaml")):
+        with own.caught():
+            files[path.stem] = read_entries(path, model, own)
+    if faults is None:
+        own.raise_any()
+    return files
 
 
 def read_by_name(path: Path, model: type[E], field: str) -> dict[str, E]:
@@ -52,13 +91,15 @@ def read_by_name(path: Path, model: type[E], field: str) -> dict[str, E]:
 
 
 def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
-    """Entries by a field that must be unique. Raises BankError naming a repeated value."""
+    """Entries by a field that must be unique. Raises BankError naming repeated values."""
     table: dict[str, E] = {}
+    faults = Faults()
     for entry in entries:
         name = getattr(entry, field)
         if name in table:
-            raise BankError(f"{where}: {field} {name!r} is used twice", code="duplicate-id")
+            faults.add(f"{where}: {field} {name!r} is used twice", "duplicate-id")
         table[name] = entry
+    faults.raise_any()
     return table
 
 

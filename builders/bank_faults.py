@@ -1,14 +1,20 @@
-"""Faults of a bank that reading it does not raise: characters in its texts, and what its gold
-images show."""
+"""All faults of a bank: what reading it raises, characters in its texts, and what its gold images
+show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from ..agents.counterfactual.writer import TEXTS
 from ..agents.hygiene import text_fault
+from ..progress import Progress, silent
 from ..scenes.people import Point
 from ..schema import GoldLayout
+from .bank import BankError, Faults
+from .build import bank_digest
+from .constrained import ConstrainedPair
+from .counterfactual import Law
 from .depictions import Drawable
 from .suite import Banks
 
@@ -20,23 +26,53 @@ APART = 0.04
 """Smallest distance of the two things from left to right, as a share of the image's width."""
 
 
-def bank_faults(banks: Banks) -> Iterator[str]:
-    """Yields every fault as file, entry and what is wrong. Raises BankError for a bank that can't
-    be read."""
-    for domain, pairs in banks.pairs.items():
+PARTS = [name for name, part in vars(Banks).items() if isinstance(part, cached_property)]
+"""What a bank is read into."""
+
+
+def bank_faults(banks: Banks, progress: Progress = silent) -> Iterator[str]:
+    """Yields every fault as file, entry and what is wrong.
+
+    Files that are not there are none: a bank may hold what some configs need. Raises BankError for
+    a folder without any file.
+    """
+    bank_digest(banks.root)
+    unreadable, names = Faults(), set[str]()
+    for number, name in enumerate(PARTS):
+        progress("read the bank", number, len(PARTS))
+        try:
+            getattr(banks, name)
+        except BankError as error:
+            names.add(name)
+            if error.code != "no-such-file":
+                unreadable.add(str(error))
+    progress("read the bank", len(PARTS), len(PARTS))
+    yield from unreadable.lines
+    yield from _text_faults(
+        {} if "pairs" in names else banks.pairs, {} if "laws" in names else banks.laws
+    )
+    drawables = {} if "drawables" in names else banks.drawables
+    for number, (pair_id, drawable) in enumerate(sorted(drawables.items())):
+        progress("layouts of gold images", number, len(drawables))
+        for fault in layout_faults(drawable):
+            yield f"{drawable.entry}, {pair_id}: {fault}"
+    progress("layouts of gold images", len(drawables), len(drawables))
+
+
+def _text_faults(
+    domains: Mapping[str, Sequence[ConstrainedPair]], files: Mapping[str, Sequence[Law]]
+) -> Iterator[str]:
+    for domain, pairs in domains.items():
         for pair in pairs:
             for latin, limits in ((True, PROMPT_TEXTS), (False, EXPLANATIONS)):
                 for name, limit in limits.items():
                     if fault := text_fault(getattr(pair, name), limit, latin=latin):
                         yield f"constrained/{domain}.yaml, {pair.id}, {name}: {fault}"
-    for file, laws in banks.laws.items():
+    for file, laws in files.items():
         for scene in (scene for law in laws for scene in law.scenes):
             for name, limit in TEXTS.items():
                 if fault := text_fault(getattr(scene, name), limit):
                     yield f"counterfactual/{file}.yaml, {scene.id}, {name}: {fault}"
-    for pair_id, drawable in sorted(banks.drawables.items()):
-        for fault in layout_faults(drawable):
-            yield f"{drawable.entry}, {pair_id}: {fault}"
 
 
 def layout_faults(drawable: Drawable) -> Iterator[str]:

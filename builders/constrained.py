@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..schema import Basis, Frame, Struct, T2ICorrectness
-from .bank import BankError, by_name, read_folder
+from .bank import Faults, by_name, read_folder
 from .facts import FactError, FactTables, read_facts
 from .frames import FRAMES, frame_fault, mentions
 from .phrases import sentence, side_word
@@ -128,31 +128,32 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     """Constrained pairs by domain, every one checked. Raises BankError naming file and entry."""
     standards = read_standards(bank)
     facts = read_facts(bank)
+    faults = Faults()
     for fact in facts.facts.values():
         for unknown in (s for s in fact.standards if s not in standards):
-            raise BankError(
+            faults.add(
                 f"fact {fact.id}: standards: {unknown!r} is not in the registry",
-                code="unknown-reference",
+                "unknown-reference",
             )
-    domains = read_folder(bank / "constrained", ConstrainedPair)
+    domains = read_folder(bank / "constrained", ConstrainedPair, faults)
     folder = bank / "constrained"
-    by_name((p for pairs in domains.values() for p in pairs), "id", str(folder))
+    with faults.caught():
+        by_name((p for pairs in domains.values() for p in pairs), "id", str(folder))
     ids_by_content: dict[tuple[str, ...], str] = {}
     for domain, pairs in domains.items():
         for pair in pairs:
             where = f"{folder / domain}.yaml, {pair.id}"
             for reason in pair_faults(pair, domain, standards, facts):
-                raise BankError(f"{where}: {reason}", code="bad-entry")
+                faults.add(f"{where}: {reason}")
             if pair.status == "retired":
                 continue
             if fault := twin_fault(pair, pairs, facts):
-                raise BankError(f"{where}: twin: {fault}", code="bad-entry")
+                faults.add(f"{where}: twin: {fault}")
             key = (*sorted([pair.left.lower(), pair.right.lower()]), pair.context.lower())
             if key in ids_by_content:
-                raise BankError(
-                    f"{where}: the same pair as {ids_by_content[key]}", code="duplicate-id"
-                )
+                faults.add(f"{where}: the same pair as {ids_by_content[key]}", "duplicate-id")
             ids_by_content[key] = pair.id
+    faults.raise_any()
     return domains
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..schema import EvaluationQuestion, Struct
-from .bank import BankError, by_name, read_folder
+from .bank import Faults, by_name, read_folder
 from .phrases import sentence
 
 WEIGHTS = {"visual": (1, 3), "point": (12, 16), "logic": (7, 9)}
@@ -116,14 +116,18 @@ def denominalized_prompt(law: Law, scene: CounterfactualScene) -> str | None:
 def read_laws(bank: Path) -> dict[str, list[Law]]:
     """Laws by file, every one checked. Raises BankError naming file and entry."""
     folder = bank / "counterfactual"
-    files = read_folder(folder, Law)
-    by_name((law for laws in files.values() for law in laws), "id", str(folder))
+    faults = Faults()
+    files = read_folder(folder, Law, faults)
+    with faults.caught():
+        by_name((law for laws in files.values() for law in laws), "id", str(folder))
     scenes = [scene for laws in files.values() for law in laws for scene in law.scenes]
-    by_name(scenes, "id", str(folder))
+    with faults.caught():
+        by_name(scenes, "id", str(folder))
     for file, laws in files.items():
         for law in laws:
             for reason in law_faults(law):
-                raise BankError(f"{folder / file}.yaml, {law.id}: {reason}", code="bad-entry")
+                faults.add(f"{folder / file}.yaml, {law.id}: {reason}")
+    faults.raise_any()
     return files
 
 

@@ -28,7 +28,7 @@ from ..scenes.vector import (
     can_write,
 )
 from ..schema import Frame, GoldLayout, Struct
-from .bank import BankError, by_name, read_by_name, read_folder
+from .bank import Faults, by_name, read_by_name, read_folder
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
 from .gold import REACH, seed_of, shape_faults
@@ -329,22 +329,22 @@ def drawable_pairs(
 ) -> dict[str, Drawable]:
     """Every pair that a depiction names, by id. Raises BankError naming file, entry and fault."""
     drawables: dict[str, Drawable] = {}
+    faults = Faults()
     for domain, listed in depictions.items():
         for depiction in listed:
             entry = f"depictions/{domain}.yaml"
-            for fault in depiction_faults(depiction, facts):
-                raise BankError(f"{entry}, {depiction.id}: {fault}", code="bad-entry")
-            for name in depiction.pairs:
+            wrong = list(depiction_faults(depiction, facts))
+            for fault in wrong:
+                faults.add(f"{entry}, {depiction.id}: {fault}")
+            for name in depiction.pairs if not wrong else ():
                 if why := _unusable(name, pairs, drawables):
-                    raise BankError(
-                        f"{entry}, {depiction.id}: pairs: {name} {why}", code="bad-entry"
-                    )
+                    faults.add(f"{entry}, {depiction.id}: pairs: {name} {why}")
+                    continue
                 try:
                     drawables[name] = _drawable(pairs[name], depiction, facts, entry)
                 except FactError as error:
-                    raise BankError(
-                        f"{entry}, {depiction.id}: {name}: {error}", code="bad-entry"
-                    ) from None
+                    faults.add(f"{entry}, {depiction.id}: {name}: {error}")
+    faults.raise_any()
     return drawables
 
 

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ..errors import DataError
 from ..schema import Frame, Struct
-from .bank import BankError, by_name, read_folder
+from .bank import BankError, Faults, by_name, read_folder
 from .frames import FRAMES, OwnAxis, mentions
 
 PartPlace = tuple[float, float]
@@ -95,9 +95,11 @@ class FactTables:
         """Raises BankError for a table that contradicts itself."""
         self.facts = facts
         self._places = {name: dict(self._parts(fact)) for name, fact in facts.items()}
+        faults = Faults()
         for fact in facts.values():
             for reason in self._faults(fact):
-                raise BankError(f"fact {fact.id}: {reason}", code="bad-entry")
+                faults.add(f"fact {fact.id}: {reason}")
+        faults.raise_any()
 
     def places(self, name: str) -> dict[str, PartPlace]:
         """The parts of a fact with their places."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..progress import Progress, silent
 from ..release import Problem, iter_records
 from .croissant import record_set_id
 from .manifest import Manifest
@@ -21,7 +22,9 @@ MINIMUM = (
 """Core and responsible-AI properties that NeurIPS 2026 requires of a dataset."""
 
 
-def record_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
+def record_problems(
+    root: Path, manifest: Manifest, progress: Progress = silent
+) -> Iterator[Problem]:
     """Problems of the document, then of every RecordSet, row by row; needs mlcroissant."""
     import mlcroissant
 
@@ -38,8 +41,10 @@ def record_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
             yield Problem(CROISSANT, "property is missing", field=name)
     for issue in sorted(dataset.metadata.ctx.issues.warnings):
         yield Problem(CROISSANT, f"warning: {issue}")
-    for config in manifest.configs:
+    for number, config in enumerate(manifest.configs):
+        progress("Croissant", number, len(manifest.configs))
         yield from _compare(dataset, root, config.name)
+    progress("Croissant", len(manifest.configs), len(manifest.configs))
 
 
 def _compare(dataset: Any, root: Path, config: str) -> Iterator[Problem]:

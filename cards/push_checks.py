@@ -17,11 +17,15 @@ from .versions import Version
 SIGNATURE = "Pushed by counterprior."
 """Last line of the message of every commit that `push` makes."""
 
+MOST_NAMED = 4
+"""Problems that a message names."""
+
 
 def some(things: Iterable[object]) -> str:
-    """The first four, and how many more there are."""
+    """The first few, and how many more there are."""
     texts = [str(thing) for thing in things]
-    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")
+    more = len(texts) - MOST_NAMED
+    return ", ".join(texts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def check_report(report: ReleaseReport) -> None:
@@ -32,6 +36,8 @@ def check_report(report: ReleaseReport) -> None:
         raise HubError(f"{folder}: {some(canary)}; fix the bank and build again", code="canary")
     if report.problems:
         message = f"{folder}: {some(report.problems)}; fix the bank and build again"
+        if len(report.problems) > MOST_NAMED:
+            message += f" (`counterprior validate {folder}` lists all)"
         raise HubError(message, code="invalid-folder")
     if report.notes:
         raise HubError(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from ..errors import UsageError
 from ..progress import Progress, silent
@@ -32,8 +32,14 @@ MOST_OPERATIONS = 99
 FIRST = Version(1, 0, 0)
 """Where no version is asked for."""
 
-Validate = Callable[[Path], ReleaseReport]
-"""Says what is wrong with a release folder."""
+
+class Validate(Protocol):
+    """Says what is wrong with a folder; `quick`: only what can be said within seconds."""
+
+    def __call__(
+        self, folder: Path, progress: Progress = silent, /, *, quick: bool = False
+    ) -> ReleaseReport: ...
+
 
 Step = Literal["create", "commit", "verify", "tag"]
 
@@ -107,6 +113,9 @@ def planned(
 ) -> Iterator[Plan]:
     """The plan for pushing `folder`; its stamped copy lasts as long as the block.
 
+    What is cheap to find is looked for first: the folder's files, what can't be checked here, and
+    then the Hub. The rows are checked last, for minutes.
+
     `validate` applies the content rules of the rows, which belong to the builders; `content` says
     what kind of folder it is, a release where None. Raises HubError if the push is refused,
     ReleaseError if `folder` is not a release, UsageError for an invalid version or date, and
@@ -125,13 +134,18 @@ def planned(
     with folder_lock(folder):
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
         try:
-            progress("validate", 0, 1)
-            check_report(validate(folder))
-            progress("validate", 1, 1)
+            check_report(validate(folder, quick=True))
             progress("compare with the Hub", 0, 1)
             planner = _Planner(folder, work, settings, content or ReleaseContent())
-            plan = planner.plan(version)
+            try:
+                plan = planner.plan(version)
+            except HubError:
+                raise
+            except Exception:  # rows that are wrong may break their comparison anywhere
+                check_report(validate(folder, progress))
+                raise
             progress("compare with the Hub", 1, 1)
+            check_report(validate(folder, progress))
             yield plan
         finally:
             shutil.rmtree(work, ignore_errors=True)

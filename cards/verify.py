@@ -20,6 +20,7 @@ from ..eval.publishing.card import card_problems
 from ..eval.publishing.publication import CONFIGS, PUBLICATION, Publication, read_publication
 from ..eval.publishing.restoring import recompute
 from ..images import pixels_digest
+from ..progress import Progress, silent
 from ..release import (
     CHECKSUMS,
     Problem,
@@ -31,6 +32,7 @@ from ..release import (
     refuse_pipes,
     sha256_file,
     verify,
+    verify_files,
 )
 from ..schema import SPLIT
 from .croissant_records import CROISSANT
@@ -97,11 +99,18 @@ def verify_release(
     return ReleaseReport(name, tuple(problems), tuple(notes))
 
 
-def check_publication(root: Path) -> ReleaseReport:
-    """Whether a folder is the publication that its checksums, card and numbers say."""
-    problems, notes = verify(root), list[str]()
+def check_publication(
+    root: Path, progress: Progress = silent, *, quick: bool = False
+) -> ReleaseReport:
+    """Whether a folder is the publication that its checksums, card and numbers say.
+
+    `quick` computes no number again.
+    """
+    progress("files", 0, 1)
+    problems, notes = verify_files(root) if quick else verify(root), list[str]()
+    progress("files", 1, 1)
     publication = read_publication(root)
-    if not problems:
+    if not problems and not quick:
         checked = recompute(root)
         problems += checked.problems
         notes += checked.notes

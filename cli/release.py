@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from .options import (
 )
 from .progress import progress_bar
 from .show_release import (
+    print_bank_faults,
     print_census,
     print_configs,
     print_diff,
@@ -37,7 +37,7 @@ from .show_release import (
 )
 
 if TYPE_CHECKING:
-    from ..cards.validate import ReleaseReport
+    from ..cards.push_plan import Validate
     from ..eval.studies.seeding import SeedSettings
 
 
@@ -132,13 +132,16 @@ def validate(
     """Check a release (schema, counts, digests, content, card, Croissant file) or a bank.
 
     Exits with 1 and names file, row and field of each problem. Of a bank it checks the entries,
-    their texts and the layouts of the gold images, and prints how many constrained pairs there are,
-    how many of them a release takes, and which questions about drawn worlds tell the worlds apart.
+    their texts and the layouts of the gold images. If these have no fault, it prints how many
+    constrained pairs there are, how many of them a release takes, and which questions about drawn
+    worlds tell the worlds apart.
 
     Example: `counterprior validate dist/counterprior`
     """
     if path is not None:
-        print_report(_check_by(bank)(path), json)
+        with progress_bar() as progress:
+            report = _check_by(bank)(path, progress)
+        print_report(report, json)
         return
     from ..builders.bank_faults import bank_faults
     from ..builders.census import bank_census, worlds_census
@@ -146,11 +149,14 @@ def validate(
 
     banks = Banks.at(bank)
     with progress_bar() as progress:
+        faults = list(bank_faults(banks, progress))
+        if faults:
+            print_bank_faults(faults, json)
         worlds = worlds_census(banks, progress)
-    print_census(bank_census(banks), worlds, list(bank_faults(banks)), json)
+    print_census(bank_census(banks), worlds, json)
 
 
-def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:
+def _check_by(bank: Path | None) -> Validate:
     """The whole validation, by the shipped bank or another."""
     from ..builders.bank import DEFAULT_BANK
     from ..builders.build import (
@@ -168,8 +174,7 @@ def _check_by(bank: Path | None) -> Callable[[Path], ReleaseReport]:
     origin = Origin(
         bank_digest(folder), rebuilt(folder), as_released, stated_facts, read_reviews(folder)
     )
-    rules = row_checks(folder)
-    return lambda release: check(release, rules, origin)
+    return partial(check, check_rows=row_checks(folder), origin=origin)
 
 
 def verify_holdout(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .console import WRONG, console, new_table, print_json, print_note
 
@@ -25,20 +25,23 @@ def print_report(report: ReleaseReport, as_json: bool) -> None:
         raise SystemExit(WRONG)
 
 
-def print_census(
-    census: BankCensus, worlds: WorldsCensus, faults: Sequence[str], as_json: bool
-) -> None:
-    """Prints counts of constrained pairs by domain, of the bank and of a release; then of drawn
-    worlds, and the faults; ends the command with exit code 1 if there are faults."""
+def print_bank_faults(faults: Sequence[str], as_json: bool) -> NoReturn:
+    """Prints the faults of a bank, and ends the command with exit code 1."""
     if as_json:
-        print_json({**asdict(census), "worlds": asdict(worlds), "faults": faults})
+        print_json({"faults": faults})
+    for fault in faults:
+        print_note(fault)
+    raise SystemExit(WRONG)
+
+
+def print_census(census: BankCensus, worlds: WorldsCensus, as_json: bool) -> None:
+    """Prints counts of constrained pairs by domain, of the bank and of a release; then of drawn
+    worlds."""
+    if as_json:
+        print_json({**asdict(census), "worlds": asdict(worlds), "faults": []})
     else:
         _print_counts(census)
         _print_worlds(worlds)
-    for fault in faults:
-        print_note(fault)
-    if faults:
-        raise SystemExit(WRONG)
 
 
 def _print_counts(census: BankCensus) -> None:

@@ -1,12 +1,16 @@
 """Faults that `validate --bank` finds in texts and gold layouts, planted one at a time."""
 
+import json
+import shutil
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.bank_faults import bank_faults, layout_faults
+from counterprior.builders.bank_faults import PARTS, bank_faults, layout_faults
 from counterprior.builders.depictions import Drawable
 from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.cli.release import validate
@@ -17,7 +21,8 @@ FRANCE = "flags-and-heraldry-france-blue-red"
 def bank_with(**tables: Any) -> Banks:
     """The shipped bank with other pairs, laws or drawables; none of those that are not named."""
     banks = Banks(DEFAULT_BANK)
-    banks.__dict__.update({"pairs": {}, "laws": {}, "drawables": {}} | tables)
+    read = {name: getattr(SHIPPED, name) for name in PARTS}
+    banks.__dict__.update(read | {"pairs": {}, "laws": {}, "drawables": {}} | tables)
     return banks
 
 
@@ -83,6 +88,38 @@ def test_names_the_layout_of_a_gold_image(layout: str, drawn: str, fault: str) -
     wrong = Misdrawn(**values, layout=layout, drawn=drawn)
     (named,) = bank_faults(bank_with(drawables={FRANCE: wrong}))
     assert named.startswith(f"{right.entry}, {FRANCE}: {layout}: ") and fault in named
+
+
+def edited(bank: Path, file: str, old: str, new: str) -> None:
+    text = (bank / file).read_text(encoding="utf-8")
+    assert old in text
+    (bank / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_all_faults_of_a_bank_are_named_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of several files and entries, by the command, and before a gold image is drawn."""
+    bank = tmp_path / "bank"
+    shutil.copytree(DEFAULT_BANK, bank)
+    pairs = sorted((bank / "constrained").glob("*.yaml"))[:2]
+    for path in pairs:
+        edited(bank, f"constrained/{path.name}", "context:", "contextt:")
+    text = pairs[0].read_text(encoding="utf-8")
+    pairs[0].write_text(text + text[text.rindex("\n- ") + 1 :], encoding="utf-8")
+    laws = min((bank / "counterfactual").glob("*.yaml"))
+    edited(bank, f"counterfactual/{laws.name}", 'altered: "', 'altered: " ')
+    edited(bank, "rules.yaml", "- id:", "- name:")
+    with (
+        patch("counterprior.builders.census.drawn_rows", side_effect=AssertionError("drawn")),
+        pytest.raises(SystemExit),
+    ):
+        validate(None, bank=bank, json=True)
+    faults = "\n".join(json.loads(capsys.readouterr().out)["faults"])
+    for path in pairs:
+        assert f"{path}, entry 1 (" in faults
+    assert "is used twice" in faults
+    assert f"{laws}, " in faults and "rules.yaml, entry 1 " in faults
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 import pytest
 from loopback_hub import LoopbackHub
@@ -24,6 +25,7 @@ from counterprior.cards.push import execute
 from counterprior.cards.push_plan import planned
 from counterprior.cards.remote import Repository
 from counterprior.cards.validate import ReleaseReport, validate
+from counterprior.progress import Progress, silent
 from counterprior.release import parquet_path
 from counterprior.schema import CANARY, Row
 
@@ -455,14 +457,17 @@ def test_somebody_who_tags_first_is_not_overruled(world: World, tmp_path: Path) 
         assert hub.tags(REPO)["v1.1.0"] == world.first
 
 
-def check(folder: Path) -> ReleaseReport:
-    return validate(folder, row_checks(DEFAULT_BANK))
+def check(folder: Path, progress: Progress = silent, *, quick: bool = False) -> ReleaseReport:
+    return validate(folder, row_checks(DEFAULT_BANK), progress=progress, quick=quick)
 
 
-def check_refused(folder: Path, code: str, *facts: str) -> None:
-    """Refused before anybody is asked, and only locks are left beside the folder."""
-    nobody = at("http://127.0.0.1:9", "1.1.0")
-    with online(), raises(code, *facts, error=HubError), planned(folder, nobody, check):
+NOBODY = "http://127.0.0.1:9"
+
+
+def check_refused(folder: Path, code: str, *facts: str, hub: str = NOBODY) -> None:
+    """Refused before anything is written, and only locks are left beside the folder."""
+    settings = at(hub, "1.1.0")
+    with online(), raises(code, *facts, error=HubError), planned(folder, settings, check):
         raise AssertionError("planned")
     left = [path for path in folder.parent.iterdir() if path.name.startswith(".")]
     assert {path.suffix for path in left} == {".lock"}
@@ -480,10 +485,45 @@ def test_a_dirty_canary_and_an_invalid_folder_are_refused(tmp_path: Path) -> Non
 
     for change, field in ((leaking, "assessment_point"), (without, "canary")):
         bad = small_release(tmp_path / change.__name__, (RULES,), change)
-        check_refused(bad, "canary", f"{RULES}-", f":{field}: ")
+        with LoopbackHub(tmp_path / f"hub for {field}") as hub:
+            check_refused(bad, "canary", f"{RULES}-", f":{field}: ", hub=hub.url)
     bad = small_release(tmp_path / "file")
     (bad / "CANARY.md").unlink()
     check_refused(bad, "canary", "CANARY.md")
     bad = small_release(tmp_path / "bad")
     (bad / "datasheet.md").write_text("Nothing.")
     check_refused(bad, "invalid-folder", "datasheet.md")
+
+
+def test_what_is_cheap_to_find_is_said_before_rows_are_checked(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing extra before the Hub is asked, and the Hub before the rows are read."""
+
+    def unread(folder: Path, progress: Progress = silent, *, quick: bool = False) -> ReleaseReport:
+        assert quick, "the rows were checked"
+        return check(folder, progress, quick=True)
+
+    with copied(world, tmp_path) as hub:
+        for settings, code in (
+            (at(hub.url, "1.0.0"), "version-reused"),
+            (at(hub.url, "0.9.0"), "version-too-small"),
+            (replace(at(hub.url, "1.0.0"), repo_id="tester/none", create=False), "no-repository"),
+        ):
+            with raises(code, error=HubError), planned(world.next, settings, unread):
+                raise AssertionError("planned")
+    monkeypatch.setattr("counterprior.cards.validate.util.find_spec", lambda name: None)
+    check_refused(world.next, "invalid-folder", "counterprior[croissant]")
+
+
+def test_checks_of_rows_tell_how_many_configs_are_done(world: World) -> None:
+    told: dict[str, list[tuple[int, int]]] = {}
+
+    def progress(stage: str, done: int, total: int) -> None:
+        told.setdefault(stage, []).append((done, total))
+
+    with patch("counterprior.cards.validate.record_problems", return_value=()):
+        assert not check(world.next, progress).problems
+    assert told["rows"] == [(0, 2), (1, 2), (2, 2)]
+    told.clear()
+    assert not check(world.next, progress, quick=True).problems and not told
