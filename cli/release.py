@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from ..cpus import available_cpus
+from ..progress import Progress, silent
 from .console import print_note
 from .options import (
     DIST,
@@ -38,6 +39,7 @@ from .show_release import (
 
 if TYPE_CHECKING:
     from ..cards.push_plan import Validate
+    from ..cards.validate import ReleaseReport
     from ..eval.studies.seeding import SeedSettings
 
 
@@ -174,7 +176,14 @@ def _check_by(bank: Path | None) -> Validate:
     origin = Origin(
         bank_digest(folder), rebuilt(folder), as_released, stated_facts, read_reviews(folder)
     )
-    return partial(check, check_rows=row_checks(folder), origin=origin)
+    rules = row_checks(folder)
+
+    def checked(
+        release: Path, progress: Progress = silent, *, quick: bool = False
+    ) -> ReleaseReport:
+        return check(release, rules, origin, progress, quick=quick)
+
+    return checked
 
 
 def verify_holdout(

@@ -507,7 +507,7 @@ def test_what_is_cheap_to_find_is_said_before_rows_are_checked(
     with copied(world, tmp_path) as hub:
         for settings, code in (
             (at(hub.url, "1.0.0"), "version-reused"),
-            (at(hub.url, "0.9.0"), "version-too-small"),
+            (at(hub.url, "0.9.0"), "version-not-above"),
             (replace(at(hub.url, "1.0.0"), repo_id="tester/none", create=False), "no-repository"),
         ):
             with raises(code, error=HubError), planned(world.next, settings, unread):
