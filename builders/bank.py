@@ -25,7 +25,7 @@ class BankError(DataError):
     exit_code = 1
 
 
-class Faults:
+class BankFaults:
     """The faults of a bank: one error names them all, a line each."""
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class Faults:
             raise BankError("\n".join(self.lines), code=self._code)
 
 
-def read_entries(path: Path, model: type[E], faults: Faults | None = None) -> list[E]:
+def read_entries(path: Path, model: type[E], faults: BankFaults | None = None) -> list[E]:
     """Every entry of one bank file, in its order.
 
     Raises BankError naming all bad ones, or adds them to `faults` and leaves them out.
     """
-    entries, own = [], Faults() if faults is None else faults
+    entries, own = [], BankFaults() if faults is None else faults
     for number, item in enumerate(_read_list(path), 1):
         try:
             entries.append(model.model_validate(item))
@@ -68,12 +68,14 @@ def read_entries(path: Path, model: type[E], faults: Faults | None = None) -> li
     return entries
 
 
-def read_folder(folder: Path, model: type[E], faults: Faults | None = None) -> dict[str, list[E]]:
+def read_folder(
+    folder: Path, model: type[E], faults: BankFaults | None = None
+) -> dict[str, list[E]]:
     """Entries of every ``*.yaml`` of a folder, by file name without suffix, sorted.
 
     Raises BankError naming the bad ones of all files, or adds them to `faults`.
     """
-    files, own = {}, Faults() if faults is None else faults
+    files, own = {}, BankFaults() if faults is None else faults
     for path in sorted(folder.glob("*.yaml")):
         with own.caught():
             files[path.stem] = read_entries(path, model, own)
@@ -93,7 +95,7 @@ def read_by_name(path: Path, model: type[E], field: str) -> dict[str, E]:
 def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
     """Entries by a field that must be unique. Raises BankError naming repeated values."""
     table: dict[str, E] = {}
-    faults = Faults()
+    faults = BankFaults()
     for entry in entries:
         name = getattr(entry, field)
         if name in table:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..schema import Basis, Frame, Struct, T2ICorrectness
-from .bank import Faults, by_name, read_folder
+from .bank import BankFaults, by_name, read_folder
 from .facts import FactError, FactTables, read_facts
 from .frames import FRAMES, frame_fault, mentions
 from .phrases import sentence, side_word
@@ -128,7 +128,7 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     """Constrained pairs by domain, every one checked. Raises BankError naming file and entry."""
     standards = read_standards(bank)
     facts = read_facts(bank)
-    faults = Faults()
+    faults = BankFaults()
     for fact in facts.facts.values():
         for unknown in (s for s in fact.standards if s not in standards):
             faults.add(

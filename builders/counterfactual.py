@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..schema import EvaluationQuestion, Struct
-from .bank import Faults, by_name, read_folder
+from .bank import BankFaults, by_name, read_folder
 from .phrases import sentence
 
 WEIGHTS = {"visual": (1, 3), "point": (12, 16), "logic": (7, 9)}
@@ -116,7 +116,7 @@ def denominalized_prompt(law: Law, scene: CounterfactualScene) -> str | None:
 def read_laws(bank: Path) -> dict[str, list[Law]]:
     """Laws by file, every one checked. Raises BankError naming file and entry."""
     folder = bank / "counterfactual"
-    faults = Faults()
+    faults = BankFaults()
     files = read_folder(folder, Law, faults)
     with faults.caught():
         by_name((law for laws in files.values() for law in laws), "id", str(folder))

@@ -28,7 +28,7 @@ from ..scenes.vector import (
     can_write,
 )
 from ..schema import Frame, GoldLayout, Struct
-from .bank import Faults, by_name, read_by_name, read_folder
+from .bank import BankFaults, by_name, read_by_name, read_folder
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
 from .gold import REACH, seed_of, shape_faults
@@ -329,7 +329,7 @@ def drawable_pairs(
 ) -> dict[str, Drawable]:
     """Every pair that a depiction names, by id. Raises BankError naming file, entry and fault."""
     drawables: dict[str, Drawable] = {}
-    faults = Faults()
+    faults = BankFaults()
     for domain, listed in depictions.items():
         for depiction in listed:
             entry = f"depictions/{domain}.yaml"

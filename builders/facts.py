@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ..errors import DataError
 from ..schema import Frame, Struct
-from .bank import BankError, Faults, by_name, read_folder
+from .bank import BankError, BankFaults, by_name, read_folder
 from .frames import FRAMES, OwnAxis, mentions
 
 PartPlace = tuple[float, float]
@@ -95,7 +95,7 @@ class FactTables:
         """Raises BankError for a table that contradicts itself."""
         self.facts = facts
         self._places = {name: dict(self._parts(fact)) for name, fact in facts.items()}
-        faults = Faults()
+        faults = BankFaults()
         for fact in facts.values():
             for reason in self._faults(fact):
                 faults.add(f"fact {fact.id}: {reason}")

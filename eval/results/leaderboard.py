@@ -64,8 +64,8 @@ class Leaderboard:
     """In one line; empty where several judges are mixed."""
     headline: Headline
     standings: Sequence[Standing]
-    """Best first, by their scores in the worst case of what was not scored, then by their scores;
-    those with an undefined score last."""
+    """Best first, by their scores in the worst case of what was not scored; those with an undefined
+    score last."""
     comparisons: Sequence[Comparison]
     """Every pair of those with a score."""
 
@@ -101,8 +101,7 @@ def leaderboard(
         for name, score in scores.items()
         if not math.isnan(score.value)
     }
-    sign = 1 if headline.better == "higher" else -1
-    ranked = sorted(ranks, key=lambda name: (-ranks[name], -sign * scores[name].value, name))
+    ranked = sorted(ranks, key=lambda name: (-ranks[name], name))
     comparisons = _compare(headline, {name: entries[name] for name in ranked}, scores)
     p_values = pairwise_p_values(comparisons)
     tied = tied_groups(ranks, p_values)
