@@ -39,6 +39,7 @@ Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 NEEDED = {
     "acon": "write texts",
     "ots-bench-5": "corpus",
+    "organism-methods": "scorers",
     "ots-bench-19": "scorers",
     "ots-bench-6": "scorers",
     "pse-8": "scorers",
