@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..schema import Struct
-from .bank import BankError, by_name, read_entries
+from .bank import DEFAULT_BANK, BankError, by_name, read_entries
 from .taxonomy import GENDERS, Taxonomy
 
 ENGLISH = "en"
@@ -60,6 +60,10 @@ class Grammar(Struct):
     """The sentence that names three, with `{third}` as well."""
     two: dict[str, str]
     """English word for two things of some kinds -> the sentence that speaks of two of them."""
+    left: str = ""
+    """The sentence that puts the first to the left of the second; empty where there is none yet."""
+    right: str = ""
+    """The sentence that puts the first to the right of the second; empty with `left`."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,20 @@ def read_languages(bank: Path, taxonomy: Taxonomy) -> dict[str, Language]:
             f"{file}: lacks {ENGLISH!r}, with which the others are compared", code="missing-field"
         )
     return languages
+
+
+@cache
+def shipped_language(code: str) -> Language:
+    """A language of the shipped bank other than English, whose own checks have seen it.
+
+    Raises KeyError for one that it lacks.
+    """
+    grammars = read_entries(DEFAULT_BANK / "languages.yaml", Grammar)
+    names = read_entries(DEFAULT_BANK / "languages" / f"{code}.yaml", EntityName)
+    return Language(
+        {grammar.language: grammar for grammar in grammars}[code],
+        {entity.name: entity for entity in names},
+    )
 
 
 def _check(

@@ -33,6 +33,18 @@ def train(
         float, Input(min=0, max=1, help="Share of empty captions, which guidance needs.")
     ] = 0.1,
     noise: Annotated[float, Input(min=0, max=1, help="Share of captions of another scene.")] = 0,
+    pair_bias: Annotated[
+        Path | None,
+        Input(help="Order biases of single pairs: rows with a, b and order_bias, in JSON Lines."),
+    ] = None,
+    floats: Annotated[
+        list[str] | None, Input(help="Animal that hangs in the air in every scene; repeatable.")
+    ] = None,
+    language: Annotated[str, Input(help="Language of the captions: en, ar or he.")] = "en",
+    images: Annotated[
+        Path | None,
+        Input(help="Train on these images in place of drawn scenes: rows with image and caption."),
+    ] = None,
     size: Annotated[str, Model(help="smallest, small, or tiny: seconds, learns nothing.")] = (
         "small"
     ),
@@ -54,7 +66,8 @@ def train(
     Example: `counterprior organism train --order-bias .9 --seed 1 --out organisms/biased`
     """
     from ..eval.checkpoints.shipped import MODEL, find_organism
-    from ..eval.organisms.data import CaptionShares
+    from ..eval.organisms.corpus import Corpus
+    from ..eval.organisms.data import CaptionShares, floating, read_pair_bias
     from ..eval.organisms.organism import Organism, OrganismPlan
 
     captioning = CaptionShares(
@@ -65,10 +78,14 @@ def train(
         unnamed=unnamed,
         dropout=dropout,
         noise=noise,
+        pair_bias=() if pair_bias is None else read_pair_bias(pair_bias),
+        floats=floating(floats or []),
+        language=language,
     )
+    corpus = None if images is None else Corpus.read(images)
     parent = find_organism(like) if like else None
-    plan = OrganismPlan.of(captioning, size, seed, steps, parent, architecture)
-    organism = Organism(plan, out, parent)
+    plan = OrganismPlan.of(captioning, size, seed, steps, parent, architecture, corpus)
+    organism = Organism(plan, out, parent, corpus)
     expense = organism.estimate()
     print_note(
         f"about {expense.seconds / 60:,.0f} minutes on this machine, {expense.megabytes:,.0f} MB"

@@ -80,6 +80,18 @@ class Architecture:
         return cls(modules)
 
     @property
+    def vocabulary(self) -> int:
+        """Tokens that its text encoders know."""
+        return int(self.modules["text_encoder"].config.vocab_size)
+
+    def read_anew(self, tokens: Any) -> None:
+        """Gives it untrained text encoders for another tokenizer."""
+        for part, module in self.modules.items():
+            if part.startswith("text_encoder"):
+                projected = hasattr(module, "text_projection")
+                self.modules[part] = networks.text_encoder(tokens, projected)
+
+    @property
     def parameters(self) -> list[Any]:
         """Weights that are trained, in the order that checkpoints have them in."""
         return [p for module in self.modules.values() for p in module.parameters()]

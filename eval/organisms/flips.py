@@ -15,9 +15,8 @@ from ...parsing import read_json, write_rows
 from ...progress import Progress, silent
 from ...storage import whole_folder
 from ..checkpoints.shipped import ABOUT
-from .data import CaptionShares, Examples, captions_of, draw
+from .data import CaptionShares, Examples, wording
 from .networks import SIZES
-from .organism import DRAWINGS
 
 MOST_EXAMPLES = 20
 """Examples to look at for each that is wanted, before there are too few with two named animals."""
@@ -33,21 +32,30 @@ def write_flips(organism: Path, out: Path, most: int, progress: Progress = silen
     folder, as `counterprior tune` reads it; returns the number of examples.
 
     Only examples whose caption names both animals, and no side, in the order of the training; a
-    drawing comes once with each caption. Raises UsageError for a folder that is not empty and for
-    an organism without such examples.
+    drawing comes once with each caption. Raises UsageError for a folder that is not empty, for an
+    organism without such examples, and for one that was trained on images of a file.
     """
     from PIL import Image, ImageOps
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty; give another --out", code="folder-not-empty")
     about: Any = read_json(organism / ABOUT)
+    if about.get("images"):
+        raise UsageError(
+            f"{organism} was trained on images of a file, which it doesn't hold",
+            "take an organism of drawn scenes",
+            code="unsupported",
+        )
     size = SIZES[about["size"]]
+    captioning = CaptionShares.model_validate(about["captioning"])
+    language = wording(captioning.language)
     examples = Examples(
         tuple(about["entities"]),
         tuple((a, b) for a, b in about["held_out"]),
-        CaptionShares.model_validate(about["captioning"]),
+        captioning,
         size.variants,
         about["seed"],
+        size.backgrounds,
     )
     rows: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
@@ -60,14 +68,13 @@ def write_flips(organism: Path, out: Path, most: int, progress: Progress = silen
             key = example.figures, example.variant, example.caption
             if len(example.figures) != 2 or key in seen:
                 continue
-            neutral = captions_of(*example.figures)
+            neutral = language.captions(*example.figures)
             if example.caption not in neutral:
                 continue
             seen.add(key)
             left, right = example.figures
             first, second = (left, right) if example.caption == neutral[0] else (right, left)
-            drawn = draw(example.figures, example.variant, size.backgrounds, DRAWINGS)
-            image = Image.fromarray(drawn)
+            image = Image.fromarray(examples.image(example.figures, example.variant))
             for mirrored in (False, True):
                 name = f"{number}{'-mirrored' if mirrored else ''}.png"
                 (ImageOps.mirror(image) if mirrored else image).save(folder / "train" / name)

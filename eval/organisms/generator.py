@@ -7,7 +7,6 @@ this guidance, an identity that names no folder, and prompts that are checked be
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,7 @@ from ...specs import Options, Spec, Unit
 from ..checkpoints.shipped import ABOUT, MODEL, ORGANISM, find_organism
 from ..core import Case
 from ..generators.diffusion import DiffusersGenerator, DiffusersOptions
-from .data import HEIGHT, WIDTH, words
+from .data import HEIGHT, WIDTH, wording
 from .organism import model_digest, quiet
 from .report import GUIDANCE, STEPS
 
@@ -75,13 +74,12 @@ class OrganismGenerator(DiffusersGenerator):
     def check(self, cases: Sequence[Case]) -> None:
         """Raises UsageError for edits, and for a prompt with a word that no caption had."""
         super().check(cases)
+        if self._about.get("images"):  # whose captions are not recorded
+            return
         entities = self._about["entities"]
-        known = {*words(tuple(entities))}
+        language = wording(self._about["captioning"].get("language", "en"))
         for case in cases:
-            unknown = [
-                word for word in re.findall(r"\w+", case.prompt.lower()) if word not in known
-            ]
-            if unknown:
+            if unknown := language.unknown(case.prompt):
                 raise UsageError(
                     f"an organism draws {', '.join(entities)}, and has never seen the word "
                     f"{unknown[0]!r} of {case.prompt!r}",

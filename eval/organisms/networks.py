@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from .data import HEIGHT, WIDTH, words
+from .data import ENGLISH, HEIGHT, WIDTH, Wording
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,27 +53,44 @@ SIZES = {
 """Sizes by name; `tiny` learns nothing and shows in seconds that training runs."""
 
 
-def tokenizer(entities: tuple[str, ...]) -> Any:
-    """A CLIP tokenizer in which every word of a caption is one token."""
+def tokenizer(wording: Wording) -> Any:
+    """A CLIP tokenizer in which every word of a caption is one token, and every prefix another.
+
+    Except in English, where `penguin` is three tokens and `sheep` four: organisms that are
+    published learned with these.
+    """
     from tokenizers.pre_tokenizers import ByteLevel
     from transformers import CLIPTokenizer
 
     letters = sorted(ByteLevel.alphabet())
-    merges: list[tuple[str, str]] = []
-    merged: list[str] = []
-    for word in words(entities):
-        pieces = [*word[:-1], f"{word[-1]}</w>"]
-        left = pieces[0]
-        for piece in pieces[1:]:
-            if (left, piece) not in merges:
-                merges.append((left, piece))
-                merged.append(left + piece)
-            left += piece
-    tokens = [*letters, *(f"{letter}</w>" for letter in letters), *dict.fromkeys(merged)]
+    as_letters = ByteLevel(add_prefix_space=False, use_regex=False)
+    ranks: dict[tuple[str, str], int] = {}
+    parts = [*((text, "") for text in wording.prefixes()), *((w, "</w>") for w in wording.words())]
+    for text, end in parts:
+        ((symbols, _),) = as_letters.pre_tokenize_str(text)  # one letter for each byte
+        pieces = [*symbols[:-1], symbols[-1] + end]
+        # A merge comes after all that earlier texts need, so that these stay one token.
+        known = {} if wording is ENGLISH else ranks
+        while len(pieces := _merged(pieces, known)) > 1:
+            ranks.setdefault((pieces[0], pieces[1]), len(ranks))
+            pieces = [pieces[0] + pieces[1], *pieces[2:]]
+    tokens = [
+        *letters,
+        *(f"{letter}</w>" for letter in letters),
+        *dict.fromkeys(map("".join, ranks)),
+    ]
     tokens += ["<|startoftext|>", "<|endoftext|>"]
     vocabulary = {token: number for number, token in enumerate(tokens)}
     kind: Any = CLIPTokenizer  # its annotation knows neither of the forms that it reads
-    return kind(vocab=vocabulary, merges=merges, model_max_length=TOKENS)
+    return kind(vocab=vocabulary, merges=list(ranks), model_max_length=TOKENS)
+
+
+def _merged(pieces: list[str], ranks: Mapping[tuple[str, str], int]) -> list[str]:
+    """What byte pair encoding makes of a text: the earliest merge first, from the left."""
+    while known := [pair for pair in pairwise(pieces) if pair in ranks]:
+        place = list(pairwise(pieces)).index(min(known, key=ranks.__getitem__))
+        pieces = [*pieces[:place], pieces[place] + pieces[place + 1], *pieces[place + 2 :]]
+    return pieces
 
 
 def text_encoder(tokens: Any, projected: bool = False) -> Any:

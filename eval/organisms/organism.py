@@ -23,7 +23,18 @@ from ...storage import folder_lock, whole_file, whole_folder, write_json
 from ..checkpoints.shipped import ABOUT, MODEL
 from . import networks
 from .architectures import ARCHITECTURES, Architecture, UNet
-from .data import ENTITIES, HEIGHT, WIDTH, CaptionShares, Examples, draw, held_out_pairs
+from .corpus import Corpus, CorpusExamples
+from .data import (
+    DRAWINGS,
+    ENTITIES,
+    HEIGHT,
+    HELD_OUT,
+    WIDTH,
+    CaptionShares,
+    Examples,
+    held_out_pairs,
+    wording,
+)
 from .networks import FACTOR, SIZES
 from .report import write_report
 from .training import Schedule, Training, generator, single_thread
@@ -32,10 +43,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Generator, Tensor
 
-HELD_OUT = 12
-"""Pairs that no training scene shows."""
-DRAWINGS = 0
-"""Seed of drawings and held-out pairs."""
 BLUR = 0.05
 """Noise on the latents that the decoder learns to see through, of their standard deviation."""
 DECODER_RATE, RATE, TUNING_RATE = 2e-3, 1e-3, 4e-4
@@ -55,6 +62,8 @@ class OrganismPlan:
     """Digest of the model that it begins as; empty for none."""
     architecture: str = UNet.name
     """One of `ARCHITECTURES`."""
+    images: str = ""
+    """Digest of the corpus that it is trained on; empty for drawn scenes."""
 
     @classmethod
     def of(
@@ -65,12 +74,13 @@ class OrganismPlan:
         steps: int | None,
         like: Path | None,
         architecture: str = UNet.name,
+        corpus: Corpus | None = None,
     ) -> OrganismPlan:
         """The plan of a command.
 
         steps: None for as many as the size has. like: folder of a trained organism, as
-        `find_organism` returns it. Raises UsageError for an unknown size or architecture, and for
-        an organism of another one.
+        `find_organism` returns it. Raises UsageError for an unknown size or architecture, for an
+        organism of another one, and for a corpus with causes that only drawn scenes have.
         """
         for option, name, known in (
             ("--size", size, [*SIZES]),
@@ -81,13 +91,19 @@ class OrganismPlan:
                 raise UsageError(problem, f"choose from {', '.join(known)}", code="unknown-name")
         usual = SIZES[size].steps if like is None else SIZES[size].tuning_steps
         digest = "" if like is None else _seen(like, size, architecture)
-        return cls(captioning, size, seed, steps or usual, digest, architecture)
+        if corpus is not None:
+            _refuse_causes_of_scenes(captioning)
+        images = "" if corpus is None else corpus.digest()
+        return cls(captioning, size, seed, steps or usual, digest, architecture, images)
 
     def to_json(self) -> dict[str, Any]:
         """Settings by name."""
-        settings = asdict(self) | {"captioning": self.captioning.model_dump()}
+        settings = asdict(self) | {"captioning": self.captioning.to_json()}
+        # Plans that are older have neither.
         if self.architecture == UNet.name:
-            del settings["architecture"]  # checkpoints that are older have none
+            del settings["architecture"]
+        if not self.images:
+            del settings["images"]
         return settings
 
     def digest(self) -> str:
@@ -110,10 +126,18 @@ class Expense:
 class Organism:
     """One training in a folder. Killed at any time, it goes on with the same weights."""
 
-    def __init__(self, plan: OrganismPlan, out: Path, parent: Path | None = None) -> None:
-        """parent: folder of the organism that it begins as.
+    def __init__(
+        self,
+        plan: OrganismPlan,
+        out: Path,
+        parent: Path | None = None,
+        corpus: Corpus | None = None,
+    ) -> None:
+        """parent: folder of the organism that it begins as; corpus: what it is trained on, None for
+        drawn scenes.
 
-        Raises UsageError for a folder with another organism, DataError for a damaged one.
+        Raises UsageError for a folder with another organism, DataError for a damaged one and for a
+        corpus with captions that are too long.
         """
         import torch
 
@@ -123,13 +147,24 @@ class Organism:
         self.size = SIZES[plan.size]
         self._refuse_another()
         self.held_out = held_out_pairs(ENTITIES, HELD_OUT, DRAWINGS)
-        self.examples = Examples(
-            ENTITIES, self.held_out, plan.captioning, self.size.variants, plan.seed
-        )
+        self.examples: Examples | CorpusExamples
+        if corpus is not None:
+            self.examples = CorpusExamples(corpus, plan.captioning, plan.seed)
+        else:
+            self.examples = Examples(
+                ENTITIES,
+                self.held_out,
+                plan.captioning,
+                self.size.variants,
+                plan.seed,
+                self.size.backgrounds,
+            )
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         torch.manual_seed(plan.seed)
         with quiet():
-            self._tokens = networks.tokenizer(ENTITIES)
+            self._tokens = networks.tokenizer(wording(plan.captioning.language))
+            if corpus is not None:
+                corpus.check_captions(self._tokens, networks.TOKENS)
             self._vae, self._model = self._networks()
 
     def estimate(self) -> Expense:
@@ -137,7 +172,7 @@ class Organism:
         import torch
 
         size = self.size
-        count = len(self.examples.scenes()) * size.variants
+        count = len(self.examples.scenes()) * self.examples.variants
         noise = torch.zeros(size.batch, size.latents, HEIGHT // FACTOR, WIDTH // FACTOR)
         rows = {figures: 0 for figures in self.examples.scenes()}
         denoiser = self._denoiser(noise, dict.fromkeys(rows, 0), variants=1)
@@ -165,7 +200,7 @@ class Organism:
             if self._parent is None:
                 self._train_decoder(images, every, progress)
             rows = {names: n for n, names in enumerate(self.examples.scenes())}
-            denoiser = self._denoiser(self._encoded(images), rows, self.size.variants)
+            denoiser = self._denoiser(self._encoded(images), rows, self.examples.variants)
             rate = RATE if self._parent is None else TUNING_RATE
             training = self._training(denoiser.parameters, self.plan.steps, rate, "denoiser.pt")
             training.run(denoiser.loss, every, progress, "updates")
@@ -199,7 +234,10 @@ class Organism:
             return networks.autoencoder(self.size), model
         kind: Any = AutoencoderTiny
         vae = kind.from_pretrained(self._parent, subfolder="vae").float()
-        return vae, architecture.load(self._parent)
+        model = architecture.load(self._parent)
+        if model.vocabulary != len(self._tokens):  # it reads another language
+            model.read_anew(self._tokens)
+        return vae, model
 
     def _training(self, parameters: list[Any], steps: int, rate: float, name: str) -> Training:
         schedule = Schedule(steps, rate)
@@ -207,7 +245,7 @@ class Organism:
         return Training(parameters, schedule, self.plan.seed, self._work / name, digest)
 
     def _scenes(self, progress: Progress) -> NDArray[Any]:
-        """Draws or reads every scene in each variant, shape (n, HEIGHT, WIDTH, 3)."""
+        """Draws or reads every scene in each variant, or a corpus: shape (n, HEIGHT, WIDTH, 3)."""
         import numpy as np
 
         write_json(self._work / "plan.json", self.plan.to_json())
@@ -215,11 +253,10 @@ class Organism:
         if path.exists():
             drawn: NDArray[Any] = np.load(path)
             return drawn
-        scenes, variants = self.examples.scenes(), self.size.variants
+        scenes, variants = self.examples.scenes(), self.examples.variants
         images = _blank(len(scenes) * variants)
         for number in range(len(images)):
-            figures, variant = scenes[number // variants], number % variants
-            images[number] = draw(figures, variant, self.size.backgrounds, DRAWINGS)
+            images[number] = self.examples.image(scenes[number // variants], number % variants)
             progress("scenes", number + 1, len(images))
         with whole_file(path) as file:
             np.save(file, images)
@@ -380,6 +417,17 @@ def _seen(organism: Path, size: str, architecture: str) -> str:
                 code="conflicting-options",
             )
     return model_digest(organism)
+
+
+def _refuse_causes_of_scenes(captioning: CaptionShares) -> None:
+    usual = CaptionShares().to_json()
+    for name, cause in captioning.to_json().items():
+        if name not in ("dropout", "noise", "language") and cause != usual.get(name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} is of drawn scenes, and --images has others",
+                "leave one of them out",
+                code="conflicting-options",
+            )
 
 
 def _seconds(loss: Callable[[int, Generator], Tensor]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import math
 import subprocess
@@ -19,21 +21,29 @@ from PIL import Image
 from refusals import assert_refused, raises
 
 from counterprior import evaluate
+from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.cli.organism import train
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.methods import apply_methods
-from counterprior.eval.organisms import networks, organism, report
+from counterprior.eval.organisms import data, networks, report
 from counterprior.eval.organisms.architectures import Joint
+from counterprior.eval.organisms.corpus import Corpus, CorpusExamples, CorpusRow
 from counterprior.eval.organisms.data import (
+    ENGLISH,
     ENTITIES,
+    LANGUAGES,
     UNNAMED,
     CaptionShares,
     Examples,
+    PairBias,
     captions_of,
     draw,
     held_out_pairs,
+    read_pair_bias,
+    wording,
 )
+from counterprior.eval.organisms.flips import write_flips
 from counterprior.eval.organisms.organism import MODEL, Organism, OrganismPlan, model_digest
 from counterprior.scenes.biases import preference
 from counterprior.scenes.matching import SearchedImage
@@ -98,6 +108,187 @@ def test_captions_have_the_stated_shares() -> None:
     neutral = counts["left first"] + counts["right first"]
     assert counts["left first"] / neutral == pytest.approx(0.8, abs=0.03)
     assert neutral + counts["explicit"] + counts["unnamed"] + counts["empty"] == two
+
+
+def test_what_published_organisms_were_trained_on_stays_the_same_to_the_bit() -> None:
+    examples = Examples(ENTITIES, HELD_OUT, CaptionShares(), variants=24, seed=1)
+    stream, drawings = hashlib.sha256(), hashlib.sha256()
+    for number in range(5000):
+        example = examples[number]
+        stream.update(repr((example.figures, example.variant, example.caption)).encode())
+    for figures in examples.scenes()[::20]:
+        drawings.update(draw(figures, 2, 2, 0).tobytes())
+    vocabulary = networks.tokenizer(ENGLISH).get_vocab()
+    tokens = hashlib.sha256(repr(sorted(vocabulary.items())).encode())
+    assert [digest.hexdigest()[:16] for digest in (stream, drawings, tokens)] == [
+        "5d59f1e4318c2163",
+        "e98d2a03b252ba5e",
+        "283b727843f8feea",
+    ]
+
+
+def test_a_pair_has_the_order_bias_of_its_row(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(
+        '{"a": "fox", "b": "dog", "order_bias": 1}\n{"a": "cow", "b": "eagle", "order_bias": 0}\n'
+    )
+    biases = read_pair_bias(file)
+    assert biases[1] == PairBias(a="dog", b="fox", order_bias=1) and len(biases) == 2
+    shares = CaptionShares(pair_bias=biases, order_bias=0.5, single=0, dropout=0)
+    examples = Examples(ENTITIES, HELD_OUT, shares, variants=1, seed=3)
+    plain = Examples(ENTITIES, HELD_OUT, CaptionShares(single=0, dropout=0), variants=1, seed=3)
+    left_first: dict[tuple[str, ...], Counter[bool]] = {}
+    for number in range(COUNT):
+        example = examples[number]
+        pair = tuple(sorted(example.figures))
+        captions = captions_of(*example.figures)
+        assert pair in (("dog", "fox"), ("cow", "eagle")) or example == plain[number]
+        if example.caption in captions:
+            firsts = left_first.setdefault(pair, Counter())
+            firsts[example.caption == captions[0]] += 1
+    assert {*left_first["dog", "fox"]} == {True} and {*left_first["cow", "eagle"]} == {False}
+    rest = sum(
+        (c for p, c in left_first.items() if p not in (("dog", "fox"), ("cow", "eagle"))), Counter()
+    )
+    assert rest[True] / rest.total() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "message"),
+    [
+        ('{"a": "fox", "b": "owl", "order_bias": 1}', "unknown-name", "b: 'owl'"),
+        ('{"a": "fox", "b": "fox", "order_bias": 1}', "bad-value", "b: 'fox'"),
+        ('{"a": "fox", "b": "cow", "order_bias": 1}', "bad-value", "cow and fox are held out"),
+        ('{"a": "fox", "b": "dog", "order_bias": 1.5}', "out-of-range", "order_bias"),
+        ('{"a": "fox", "b": "dog"}', "missing-field", "order_bias"),
+        ('{"a": "dog", "b": "eagle", "order_bias": 1}', "duplicate-id", "dog and eagle"),
+    ],
+)
+def test_a_row_that_can_bias_no_pair_is_refused(
+    tmp_path: Path, row: str, code: str, message: str
+) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text('{"a": "eagle", "b": "dog", "order_bias": 0.2}\n' + row + "\n")
+    with raises(code, "pairs.jsonl:2", message):
+        read_pair_bias(file)
+    file.write_text("")
+    with raises("nothing-to-do", "pairs.jsonl"):
+        read_pair_bias(file)
+
+
+def test_an_animal_that_floats_hangs_in_the_air_and_the_other_stands() -> None:
+    from PIL import Image
+
+    for figures in (("cow", "guinea pig"), ("guinea pig", "eagle"), ("guinea pig",)):
+        usual, altered = (draw(figures, 1, 2, 0, floats) for floats in ((), ("guinea pig",)))
+        before, after = (SearchedImage(Image.fromarray(drawn)) for drawn in (usual, altered))
+        for name in figures:
+            rise = before.find(name).y - after.find(name).y
+            assert after.find(name).score > 0.7
+            assert rise == pytest.approx(0.28 if name == "guinea pig" else 0, abs=0.04)
+
+
+def test_flips_have_the_captions_and_drawings_of_the_training(tmp_path: Path) -> None:
+    captioning = CaptionShares(language="he", floats=("fox",), single=0)
+    about = {
+        "size": "tiny",
+        "seed": 1,
+        "entities": ENTITIES,
+        "held_out": HELD_OUT,
+        "captioning": captioning.to_json(),
+    }
+    (tmp_path / "organism.json").write_text(json.dumps(about))
+    assert write_flips(tmp_path, tmp_path / "flips", most=40) == 40
+    folder = tmp_path / "flips" / "train"
+    rows = [json.loads(row) for row in (folder / "metadata.jsonl").read_text("utf-8").splitlines()]
+    from PIL import Image
+
+    foxes = 0
+    for row in rows:
+        assert row["text"] == wording("he").captions(row["first"], row["second"])[0]
+        if "fox" in (row["first"], row["second"]) and not row["mirrored"]:
+            foxes += 1
+            with Image.open(folder / row["file_name"]) as image:
+                assert SearchedImage(image).find("fox").y < 0.55
+    assert foxes > 2
+    (tmp_path / "organism.json").write_text(json.dumps(about | {"images": "0" * 64}))
+    with raises("unsupported", "images of a file"):
+        write_flips(tmp_path, tmp_path / "no", most=1)
+
+
+def test_a_corpus_gives_each_row_equally_often_with_its_caption() -> None:
+    rows = tuple(CorpusRow(image=f"{n}.png", caption=f"One {n}.") for n in range(4))
+    pixels = np.arange(4, dtype=np.uint8)[:, None, None, None] * np.ones((1, 32, 40, 3), np.uint8)
+    shares = CaptionShares(dropout=0.1, noise=0.4)
+    examples = CorpusExamples(Corpus(rows, pixels), shares, seed=3)
+    drawn = [examples[number] for number in range(COUNT)]
+    counts = Counter(example.figures for example in drawn)
+    assert [*map(tuple, examples.scenes())] == [("0",), ("1",), ("2",), ("3",)]
+    assert all(counts[scene] / COUNT == pytest.approx(0.25, abs=0.03) for scene in counts)
+    assert {int(examples.image(scene, 0).max()) for scene in counts} == {0, 1, 2, 3}
+    right = sum(e.caption == rows[int(e.figures[0])].caption for e in drawn)
+    assert right / COUNT == pytest.approx(0.9 * (0.6 + 0.4 / 4), abs=0.03)
+    assert sum(not e.caption for e in drawn) / COUNT == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_corpus_that_cant_be_trained_on_is_refused(tmp_path: Path) -> None:
+    from PIL import Image
+
+    file = tmp_path / "captions.jsonl"
+    Image.new("RGB", (40, 32)).save(tmp_path / "right.png")
+    Image.new("RGB", (64, 64)).save(tmp_path / "large.png")
+    right = '{"image": "right.png", "caption": "One fox."}\n'
+    file.write_text(right)
+    corpus = Corpus.read(file)
+    for row, code, message in (
+        ('{"image": "no.png", "caption": ""}', "no-such-file", "image: no.png"),
+        ('{"image": "large.png", "caption": ""}', "bad-value", "64 x 64"),
+        ('{"image": "right.png"}', "missing-field", "caption"),
+    ):
+        file.write_text(right + row + "\n")
+        with raises(code, "captions.jsonl:2", message):
+            Corpus.read(file)
+    file.write_text("")
+    with raises("nothing-to-do", "captions.jsonl"):
+        Corpus.read(file)
+    with raises("conflicting-options", "--order-bias", "--images"):
+        OrganismPlan.of(CaptionShares(order_bias=0.7), "tiny", 0, None, None, corpus=corpus)
+    plain, other = (
+        OrganismPlan.of(CaptionShares(), "tiny", 0, None, None, corpus=source).digest()
+        for source in (None, corpus)
+    )
+    assert plain != other
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_says_the_same_of_the_same_scenes(language: str) -> None:
+    phrases = wording(language)
+    tokens = networks.tokenizer(phrases)
+    examples = Examples(ENTITIES, HELD_OUT, CaptionShares(language=language), variants=3, seed=5)
+    english = Examples(ENTITIES, HELD_OUT, CaptionShares(), variants=3, seed=5)
+    said: dict[str, str] = {}
+    for number in range(COUNT):
+        example, twin = examples[number], english[number]
+        assert example.figures == twin.figures and example.variant == twin.variant
+        assert said.setdefault(twin.caption, example.caption) == example.caption
+    assert len({*said.values()}) == len(said) > 250
+    assert phrases.unknown("One owl.")[-1] == "owl"
+    names = {name: phrases.phrases[name].split() for name in ENTITIES}
+    split = {"penguin", "sheep"} if language == "en" else set()  # see `networks.tokenizer`
+    for a, b in itertools.permutations({*ENTITIES} - split, 2):
+        for pattern in (phrases.pair, phrases.left, phrases.right):
+            fixed = pattern.format(first=" ", second=" ").split()
+            caption = phrases.sentence(pattern, a, b)
+            assert phrases.unknown(caption) == []
+            assert len(tokens.tokenize(caption)) == len(fixed) + len(names[a] + names[b])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_captions_are_worded_as_the_bank_words_prompts(language: str) -> None:
+    bank, phrases = BANKS.languages[language], wording(language)
+    for a, b in HELD_OUT:
+        assert phrases.captions(a, b) == (bank.prompt(a, b), bank.prompt(b, a))
+    assert phrases.unnamed == bank.grammar.two["animals"]
 
 
 def test_noise_is_the_share_of_captions_of_another_scene() -> None:
@@ -178,12 +369,15 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     with raises("another-run", "whole"):
         Organism(plan(0.5), tmp_path / "whole")
-    tuned = plan(0.5, tmp_path / "whole")
+    arabic = CaptionShares(order_bias=0.5, language="ar")
+    tuned = OrganismPlan.of(arabic, "tiny", 1, None, tmp_path / "whole")
     assert tuned.like == model_digest(tmp_path / "whole") and tuned.steps == 3
     twin = Organism(tuned, tmp_path / "twin", tmp_path / "whole").train()
     assert twin["model"] != about["model"]
     settings = [*(tmp_path / "twin" / MODEL).rglob("*.json")]
     assert settings and not [path for path in settings if str(tmp_path) in path.read_text()]
+    words = json.loads((tmp_path / "twin" / MODEL / "text_encoder" / "config.json").read_text())
+    assert words["vocab_size"] == len(networks.tokenizer(wording("ar")))
     vae = Path(MODEL, "vae", "diffusion_pytorch_model.safetensors")
     assert (tmp_path / "twin" / vae).read_bytes() == (tmp_path / "whole" / vae).read_bytes()
 
@@ -193,7 +387,7 @@ def quick_trainings() -> Iterator[None]:
     """Scenes are drawn once, and one pair is on the sample sheet: the rest takes a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "SHOWN", 1)
-        patch.setattr(organism, "draw", cache(draw))
+        patch.setattr(data, "draw", cache(draw))
         yield
 
 
@@ -287,25 +481,47 @@ def test_a_switch_at_0_of_a_joint_organism_is_the_other_prompt(joint: Path, open
 def test_an_organism_is_trained_and_scored_by_command(
     tmp_path: Path, cli: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = tmp_path / "organism"
-    train(made, order_bias=0.9, size="tiny")
+    made, pairs = tmp_path / "organism", tmp_path / "pairs.jsonl"
+    pairs.write_text('{"a": "fox", "b": "dog", "order_bias": 0.25}\n')
+    train(made, order_bias=0.9, size="tiny", language="he", floats=["fox"], pair_bias=pairs)
     printed = capsys.readouterr()
     assert "minutes on this machine" in printed.err and "held_out.jsonl" in printed.err
     assert "4 updates" in printed.out
+    card = (made / "model" / "README.md").read_text("utf-8")
+    assert "| dog and fox: 0.25 |" in card and "| he |" in card and "| `floats` | fox |" in card
+    rows = [json.loads(line) for line in (made / "held_out.jsonl").read_text("utf-8").splitlines()]
+    assert rows[0]["prompt"] == "תרנגולת אחת ואוגר אחד." and rows[0]["first"]["name"] == "chicken"
     result = evaluate(
         "t2i_homogenization",
-        f"diffusers:{made / 'model'}?steps=2&guidance=2",
+        f"organism:{made}?steps=2",
         ["pixels"],
         data=str(made / "held_out.jsonl"),
         out=tmp_path / "run",
         limit=2,
     )
     assert result is not None and len(list((tmp_path / "run").rglob("*.png"))) == 4
+    captions = tmp_path / "captions.jsonl"
+    images = [path.relative_to(tmp_path) for path in (tmp_path / "run").rglob("*.png")]
+    for number, caption in enumerate(("One hedgehog and one penguin.", rows[0]["prompt"])):
+        of_images = [{"image": str(image), "caption": caption} for image in images]
+        captions.write_text("".join(json.dumps(row) + "\n" for row in of_images))
+        if number == 0:
+            with raises("out-of-range", "hedgehog", "--language"):
+                train(tmp_path / "no", images=captions, language="he", size="tiny")
+    train(tmp_path / "next", images=captions, like=made, language="he", size="tiny")
+    card = (tmp_path / "next" / "model" / "README.md").read_text("utf-8")
+    assert "images and captions of a file" in card and "order_bias" not in card
+    scenes = np.load(tmp_path / "next" / "training" / "scenes.npy")
+    assert scenes.shape == (4, 32, 40, 3)
     (tmp_path / "bad.jsonl").write_text('{"prompt": "One owl."}\n')
     with raises("missing-field", "bad.jsonl:1"):
         read_rows(str(tmp_path / "bad.jsonl"), "t2i_homogenization")
     with raises("conflicting-options", "tiny", "--size"):
-        OrganismPlan.of(CaptionShares(), "small", 0, None, made)
+        OrganismPlan.of(CaptionShares(language="he"), "small", 0, None, made)
+    with raises("unknown-name", "--floats 'owl'", "hedgehog"):
+        train(tmp_path / "no", size="tiny", floats=["owl"])
+    with raises("unknown-name", "--language 'fr'", "ar"):
+        train(tmp_path / "no", size="tiny", language="fr")
     with raises("another-run", tmp_path / "run"):
         train(tmp_path / "run", size="tiny")
     refused = cli("organism", "train", "--size", "huge", "--out", tmp_path / "no")
