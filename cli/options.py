@@ -67,7 +67,12 @@ Frames = Annotated[
 ]
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
 Only = Annotated[
-    Path | None, Input(help="File of prompts to use, one id a line, e.g. a short form of `items`.")
+    list[str] | None,
+    Input(
+        "--only",
+        help="FIELD=VALUE of the rows, e.g. pair_type=A-A, or a file of ids of prompts, one a "
+        "line; repeatable.",
+    ),
 ]
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]

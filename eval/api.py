@@ -21,7 +21,7 @@ from ..storage import write_whole
 from .clips.frames import USUAL
 from .core import ALL, Case, Generator, Judge, Outcome, Question, Score, describe
 from .engine.costs import Cost
-from .engine.data import only_cases, read_rows, sample_rows
+from .engine.data import Only, only_cases, read_rows, sample_rows
 from .engine.evaluation import RunSettings, source_image
 from .engine.steps import JudgeSettings, evaluate_run
 from .generators import as_generator
@@ -69,7 +69,7 @@ def prompts(
     data: str = DATA,
     revision: str | None = None,
     limit: int | None = None,
-    only: str | Path | None = None,
+    only: str | Path | Sequence[str] | None = None,
     seeds: int = 1,
 ) -> list[PromptCase]:
     """Lists every image that a suite asks for, in the order of the config, to be made anywhere.
@@ -77,21 +77,22 @@ def prompts(
     Rows whose seed image is missing from the release are left out.
 
     Give the images back to `evaluate` as a mapping from `id`, or as a folder of files named `file`.
-    only: file of the prompts to list, one id a line, e.g. a short form. Raises UsageError for an
-    unknown suite, a limit below 1 or seeds outside 1 to 4, ReleaseError for data that can't be
-    read.
+    only: `FIELD=VALUE` of the rows, e.g. ``pair_type=A-A``, or a file of the prompts to list, one
+    id a line, e.g. a short form; or several of these. Raises UsageError for an unknown suite or
+    field, a limit below 1 or seeds outside 1 to 4, ReleaseError for data that can't be read.
     """
     _check_sample(limit, seeds)
     opened = open_suite(suite)
     sampled = read_rows(data, suite, revision)
     sources = {}
     cases: list[Case] = []
-    for row in sample_rows(sampled.rows, limit, opened.together):
+    chosen = Only.of(_texts(only))
+    for row in sample_rows(chosen.rows(sampled.rows), limit, opened.together):
         if not row.lacks_source:
             sources[row.id] = source_image(row)
             cases += (c for c in opened.cases(row, seeds) if c.variant not in opened.optional)
-    if only is not None:
-        cases = only_cases(Path(only), limit, cases)
+    if chosen.file is not None:
+        cases = only_cases(chosen.file, limit, cases)
     return [
         PromptCase(
             case.id,
@@ -233,7 +234,7 @@ def evaluate(
     data: str = DATA,
     revision: str | None = None,
     limit: int | None = None,
-    only: str | Path | None = None,
+    only: str | Path | Sequence[str] | None = None,
     seeds: int = 1,
     probes: Sequence[str] = (),
     persona: str = "standard",
@@ -257,7 +258,8 @@ def evaluate(
     mappings, one text for all or ``{"generator": ..., "judge": ...}``; without it the result notes
     that they have no version.
 
-    only: file of the prompts that are used, one id a line, e.g. a short form of `items`.
+    only: `FIELD=VALUE` of the rows that are used, e.g. ``pair_type=A-A``, or a file of the prompts,
+    one id a line, e.g. a short form of `items`; or several of these.
 
     out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
     with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames
@@ -285,7 +287,7 @@ def evaluate(
             revision=revision,
             seeds=seeds,
             limit=limit,
-            only=Path(only) if only else None,
+            only=_texts(only),
         ),
         as_generator(generator, versions["generator"]),
         judges=judges,
@@ -307,6 +309,10 @@ class _Temporary:
         # Not TemporaryDirectory: it warns unless it is closed, and nobody closes a result.
         self.root = Path(tempfile.mkdtemp(prefix="counterprior-"))
         weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+
+
+def _texts(only: str | Path | Sequence[str] | None) -> list[str]:
+    return [str(only)] if isinstance(only, str | Path) else list(only or ())
 
 
 def _check_sample(limit: int | None, seeds: int) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ class Rows(NamedTuple):
         """Rows that are in no release."""
         return cls(rows, rows_digest([row.model_dump() for row in rows]))
 
+
+_log = logging.getLogger(__name__)
 
 HELD = 5_000
 """Rows of a config up to which they stay in memory, 1.4 kB each."""
@@ -122,7 +125,8 @@ def sample_rows(
 ) -> Sequence[Row]:
     """At most `limit` rows spread over the config, the same ones always; all where None.
 
-    Rows that are scored together stay together. At least one such group is taken.
+    Rows that are scored together stay together. At least one such group is taken, and as many as
+    fit. Logs how many rows these are where they are not `limit`.
     """
     if limit is None or limit >= len(rows):
         return rows
@@ -130,8 +134,81 @@ def sample_rows(
     for number, row in enumerate(rows):
         groups.setdefault(together(row), []).append(number)
     count = max(1, limit // max(map(len, groups.values())))
-    chosen = random.Random(0).sample(list(groups), min(count, len(groups)))
+    rng = random.Random(0)
+    chosen = rng.sample(list(groups), min(count, len(groups)))
+    taken = sum(len(groups[name]) for name in chosen)
+    others = sorted(groups.keys() - set(chosen))
+    rng.shuffle(others)
+    for name in others:  # where groups differ in size, more of them fit
+        if taken + len(groups[name]) <= limit:
+            chosen.append(name)
+            taken += len(groups[name])
+    if taken != limit:
+        _log.warning(
+            "--limit %s: %s rows, because rows that are scored together stay together",
+            f"{limit:,}",
+            f"{taken:,}",
+        )
     return ChosenRows(rows, sorted(number for name in chosen for number in groups[name]))
+
+
+class Only(NamedTuple):
+    """The rows and prompts that a user names: ``FIELD=VALUE``, or a file of ids."""
+
+    file: Path | None
+    """Lists ids; None for all prompts of the rows."""
+    fields: Mapping[str, frozenset[str]]
+    """Field of a row -> the texts that it may have, as `row_fields` gives them; all must fit."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str] | None) -> Only:
+        """Reads what was asked for; several values of a field stand between commas. Raises
+        UsageError for two files."""
+        file, fields = None, dict[str, frozenset[str]]()
+        for text in texts or ():
+            name, equals, values = text.partition("=")
+            if equals and not Path(text).exists():
+                fields[name] = frozenset((values, *values.split(",")))
+            elif file is not None:
+                raise UsageError(
+                    f"--only {file} and --only {text}: give one file", code="conflicting-options"
+                )
+            else:
+                file = Path(text)
+        return cls(file, fields)
+
+    @property
+    def name(self) -> str:
+        """What was chosen, as runs record it; empty for all."""
+        parts = [f"{name}={','.join(sorted(texts))}" for name, texts in self.fields.items()]
+        if self.file is not None:
+            ids = " ".join(sorted(read_only(self.file)))
+            parts.append(hashlib.sha256(ids.encode()).hexdigest()[:12])
+        return " ".join(["only", *sorted(parts)]) if parts else ""
+
+    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows whose fields fit. Raises UsageError for an unknown field, and where none fits;
+        it names the fields or texts that there are."""
+        for name, wanted in self.fields.items():
+            known = [known for known in row_fields(rows[0]) if known != "seeds"]
+            if name not in known:
+                raise UsageError(
+                    f"--only {name}=: a row of {rows[0].suite} has no such field: choose from "
+                    f"{', '.join(known)}",
+                    code="unknown-name",
+                )
+            texts = [row_fields(row).get(name, "") for row in rows]
+            numbers = [number for number, text in enumerate(texts) if text in wanted]
+            if not numbers:
+                there = [repr(text) for text in sorted(set(texts))]
+                more = f" and {len(there) - 12:,} more" if len(there) > 12 else ""
+                raise UsageError(
+                    f"--only {name}=: no row has {' or '.join(map(repr, sorted(wanted)))}: choose "
+                    f"from {', '.join(there[:12])}{more}",
+                    code="nothing-to-do",
+                )
+            rows = ChosenRows(rows, numbers)
+        return rows
 
 
 def read_only(path: Path) -> frozenset[str]:

@@ -49,7 +49,7 @@ from ..suites import open_suite
 from ..suites.base import Suite
 from ..workers.farm import IN_PROCESS, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
-from .data import Rows, in_random_order, only_cases, read_only, read_rows, row_fields, sample_rows
+from .data import Only, Rows, in_random_order, only_cases, read_rows, row_fields, sample_rows
 from .making import (
     CaseToMake,
     ImageStore,
@@ -89,8 +89,8 @@ class RunSettings:
     """The ids of these cases; None for all."""
     shuffled: bool = False
     """Whether a new run has its cases cluster by cluster in random order, see `studies.running`."""
-    only: Path | None = None
-    """File of the prompts that a new run has, see `data.read_only`; None for all."""
+    only: Sequence[str] | None = None
+    """The rows or prompts that a new run has, see `data.Only`; None for all."""
 
 
 def check_identity(noun: str, identity: Mapping[str, str]) -> None:
@@ -170,7 +170,8 @@ class Evaluation:
                 f"with; judge it with the release of that time",
                 code="different-rows",
             )
-        row_index = RowIndex(sample_rows(rows.rows, header.limit, suite.together))
+        limit = None if header.where.startswith("only ") else header.limit
+        row_index = RowIndex(sample_rows(rows.rows, limit, suite.together))
         lock = run.lock()
         # Read now that nobody else adds anything.
         evaluation = cls(Run.open(root, shard), suite, row_index, run.own_cases(), lock)
@@ -549,7 +550,8 @@ def outcomes_of(
 def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
-    sampled = sample_rows(rows.rows, settings.limit, suite.together)
+    only = Only.of(settings.only)
+    sampled = sample_rows(only.rows(rows.rows), settings.limit, suite.together)
     if settings.shuffled:
         sampled = in_random_order(sampled, partial(_cluster_of, suite))
     row_index = RowIndex(sampled)
@@ -565,8 +567,8 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         )
         if settings.cases is None or case.id in settings.cases
     )
-    if settings.only is not None:
-        chosen = only_cases(settings.only, settings.limit, cases)
+    if only.file is not None:
+        chosen = only_cases(only.file, settings.limit, cases)
         chosen_rows = {case.row for case in chosen}
         numbers = (number for number, row in enumerate(row_index) if row in chosen_rows)
         row_index, cases = RowIndex(ChosenRows(sampled, numbers)), iter(chosen)
@@ -587,10 +589,6 @@ def _cluster_of(suite: Suite[Any], row: Row) -> str:
 def _header(
     settings: RunSettings, rows: Rows, row_count: int, generator: Mapping[str, str]
 ) -> RunHeader:
-    where = settings.where
-    if settings.only is not None:
-        digest = hashlib.sha256(" ".join(sorted(read_only(settings.only))).encode()).hexdigest()
-        where = f"only {digest[:12]}"
     return RunHeader(
         suite=settings.suite,
         data=settings.data,
@@ -599,7 +597,7 @@ def _header(
         seeds=settings.seeds if isinstance(settings.seeds, int) else len(settings.seeds),
         limit=settings.limit,
         generator=dict(generator),
-        where=where,
+        where=Only.of(settings.only).name or settings.where,
         common_seeds=() if isinstance(settings.seeds, int) else settings.seeds,
     )
 

@@ -3,8 +3,8 @@
 ``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE|layout=geneval][&name=WHOSE]``. That
 template is the default; its fields are `row`, `variant`, `seed`, `number` (which of the row's
 seeds, from 0) and `id` (all of the default). A name without an ending is tried with .png, .jpg,
-.jpeg and .webp, then with .mp4, .webm and .gif. For layouts of other benchmarks see
-`image_folders`.
+.jpeg and .webp, then with .mp4, .webm and .gif, then with these in capitals. For layouts of other
+benchmarks see `image_folders`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ...images import open_image
 from ...parsing import read_rows
 from ...specs import Options, Spec
 from ..core import Case, ImageRequest
+from .image_folders.guessing import corrected_spec, describe_folder
 from .image_folders.known import read_layout
 from .image_folders.listing import ENDINGS, FoundImage, LayoutSource
 
@@ -132,13 +133,32 @@ class ImageFolder:
                 )
         if without:
             logging.getLogger(__name__).warning(
-                "%s: %s of %s cases have no file, the first %s (%r)",
+                "%s: %s of %s cases have no file, the first %s (%r)%s",
                 self.root,
                 f"{len(without):,}",
                 f"{len(cases):,}",
                 without[0].id,
                 without[0].prompt,
+                self._advice(without[0], cases) if len(without) == len(cases) else "",
             )
+
+    def _advice(self, case: Case, cases: Sequence[Case]) -> str:
+        """What the folder holds where it has no file of any case, and how to name these files."""
+        file = self.file_of(case)
+        if file is None or isinstance(file, FoundImage):
+            return ""
+        names = self._names(file)
+        looked_for = f"{names[0]}, or with {', '.join(NAMED[1:])}" if names[1:] else names[0]
+        text = f"; looked for {looked_for}; {describe_folder(self.root, NAMED)}"
+        if guess := corrected_spec(self.root, cases, NAMED, FIELDS):
+            spec, count = guess
+            return f"{text}; use --generator '{spec}', which has {count:,} of {len(cases):,}"
+        return (
+            f"{text}; name them by a template of {', '.join(f'{{{n}}}' for n in FIELDS)}, e.g. "
+            f"'folder:{self.root}?template={TEMPLATE}', or list them in a CSV with the columns "
+            f"case and file, 'folder:{self.root}?manifest=FILE': `counterprior prompts` lists the "
+            f"ids of the cases"
+        )
 
     def file_of(self, case: Case) -> str | FoundImage | None:
         """File name of a case in the folder; None if the manifest lacks it."""
@@ -158,7 +178,9 @@ class ImageFolder:
 
     def _names(self, name: str) -> list[str]:
         is_complete = self.manifest is not None or Path(name).suffix.lower() in NAMED
-        return [name] if is_complete else [name + ending for ending in NAMED]
+        if is_complete:
+            return [name]
+        return [name + ending for ending in (*NAMED, *map(str.upper, NAMED))]
 
     def _exists(self, file: str | FoundImage) -> bool:
         name = file.file if isinstance(file, FoundImage) else file

@@ -400,3 +400,57 @@ def test_a_run_on_another_benchmarks_folder(
         paths = [one.image_path(one.images()[case.id]) for one in (run, planned)]
         first, second = (Image.open(path).tobytes() for path in paths)
         assert first == second
+
+
+NAMINGS = {
+    "{row}_{variant}_{seed}.png": "template={row}_{variant}_{seed}",
+    "images/{row}-{variant}-{seed}.PNG": "template=images/{row}-{variant}-{seed}",
+    "{variant}/{row}/{number:04}.jpg": "template={variant}/{row}/{number:04}",
+    "gen-{row}-{number}.webp": "template=gen-{row}-{number}",
+}
+"""How a stranger may name images -> what mends it."""
+
+
+@pytest.mark.parametrize("naming", NAMINGS)
+def test_images_of_other_names_are_listed_with_the_command_that_finds_them(
+    naming: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for case in CASES:
+        file = naming.format(row=case.row, variant=case.variant, seed=case.seed, number=case.number)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    open_generator(f"folder:{tmp_path}").check(CASES)
+    assert "12 of 12 cases have no file" in caplog.text and "holds 12 images" in caplog.text
+    assert f"{CASES[0].row}-plain-11.png" in caplog.text
+    spec = f"folder:{tmp_path}?{NAMINGS[naming]}"
+    assert f"--generator '{spec}', which has 12 of 12" in caplog.text
+    caplog.clear()
+    open_generator(spec).check(CASES)
+    assert not caplog.text
+
+
+def test_a_layout_is_guessed_from_its_prompts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    geneval(tmp_path)
+    open_generator(f"folder:{tmp_path}").check(CASES)
+    assert f"'folder:{tmp_path}?layout=geneval', which has 12 of 12" in caplog.text
+
+
+def test_names_that_say_nothing_need_a_manifest(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither numbers nor the row alone say which case an image is of."""
+    for number, _ in enumerate(CASES):
+        (tmp_path / f"{number:05}.png").touch()
+    (tmp_path / "r0.png").touch()
+    open_generator(f"folder:{tmp_path}").check(CASES)
+    assert "holds 13 images (13 .png): 00000.png, 00001.png, 00002.png, ..." in caplog.text
+    assert "?manifest=FILE" in caplog.text and "which has" not in caplog.text
+
+
+def test_endings_in_capitals_are_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for case in CASES:
+        (tmp_path / f"{case.id}.PNG").touch()
+    open_generator(f"folder:{tmp_path}").check(CASES)
+    assert not caplog.text

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import raises
@@ -62,3 +66,25 @@ def test_rows_of_a_release_are_read_when_they_are_asked_for(tmp_path: Any) -> No
     assert len(by_id) == 2 and list(by_id) == [row.id for row in some]
     assert all(by_id[name] == next(r for r in again if r.id == name) for name in by_id)
     assert "gone" not in by_id and by_id.get("gone") is None
+
+
+def test_a_sample_of_groups_of_many_sizes_has_as_many_rows_as_fit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    groups = ["a"] * 4 + ["b"] * 3 + list("cdefghij")
+    rows = [SimpleNamespace(group=group) for group in groups]
+
+    def sizes(limit: int, of: Sequence[Any] = rows) -> Counter[str]:
+        return Counter(row.group for row in sample_rows(of, limit, lambda row: row.group))
+
+    for limit in range(4, 15):
+        caplog.clear()
+        sample = sizes(limit)
+        assert ("stay together" in caplog.text) == (sample.total() < limit)
+        assert sample.total() <= limit and sample == sizes(limit)
+        for group in groups:
+            assert sample[group] == groups.count(group) or (
+                not sample[group] and sample.total() + groups.count(group) > limit
+            )
+    assert sizes(2, rows[:7]).total() in (3, 4)
+    assert "--limit 2: " in caplog.text

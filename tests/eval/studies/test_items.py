@@ -144,6 +144,14 @@ def test_a_run_of_a_short_form_has_its_prompts_alone(
     assert cli("prompts", *release, "--only", only, "--out", listing).returncode == 0
     listed = [json.loads(line) for line in listing.read_text().splitlines()]
     assert {f"{case['row']}-{case['variant']}" for case in listed} == set(chosen)
+    few = ("prompts", *release, "--only", "pair_type=A-A,H-H", "--only", "first_kind=animal")
+    assert cli(*few, "--limit", 3, "--out", listing).returncode == 0
+    listed = [json.loads(line) for line in listing.read_text().splitlines()]
+    kinds = {r["id"]: r["pair_type"] for r in iter_records(text_release, "t2i_homogenization")}
+    assert [kinds[case["row"]] for case in listed] == ["A-A"] * 6
+    for choice, code in (("pair=A-A", "unknown-name"), ("pair_type=A", "nothing-to-do")):
+        wrong = cli("prompts", *release, "--only", choice, "--out", listing)
+        assert_refused(wrong, code, "pair_type" if code == "unknown-name" else "'A-A'")
     command = ("eval", *release, "--generator", "render:", "--judge", "pixels", "--unchecked")
     run = tmp_path / "run"
     done = cli(*command, "--only", only, "--seeds", 2, "--out", run, "--json")
