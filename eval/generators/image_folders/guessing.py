@@ -51,8 +51,8 @@ def corrected_spec(
             guesses.append((sum(map(exists, named)), f"folder:{root}?template={template}"))
     for layout in LAYOUTS:
         with suppress(UsageError, DataError, OSError):
-            images = read_layout(layout, LayoutSource(root, None, None, ""))
-            count = sum(case.number < len(images.get(case.prompt.strip(), ())) for case in cases)
+            listed = read_layout(layout, LayoutSource(root, None, None, ""))
+            count = sum(case.number < len(listed.get(case.prompt.strip(), ())) for case in cases)
             guesses.append((count, f"folder:{root}?layout={layout}"))
     count, spec = max(guesses, default=(0, ""))
     return (spec, count) if count else None
