@@ -21,7 +21,7 @@ from ..storage import write_whole
 from .clips.frames import USUAL
 from .core import ALL, Case, Generator, Judge, Outcome, Question, Score, describe
 from .engine.costs import Cost
-from .engine.data import Only, only_cases, read_rows, sample_rows
+from .engine.data import RowChoice, only_cases, read_rows, sample_rows
 from .engine.evaluation import RunSettings, source_image
 from .engine.steps import JudgeSettings, evaluate_run
 from .generators import as_generator
@@ -86,7 +86,7 @@ def prompts(
     sampled = read_rows(data, suite, revision)
     sources = {}
     cases: list[Case] = []
-    chosen = Only.of(_texts(only))
+    chosen = RowChoice.of(_texts(only))
     for row in sample_rows(chosen.rows(sampled.rows), limit, opened.together):
         if not row.lacks_source:
             sources[row.id] = source_image(row)

@@ -152,7 +152,7 @@ def sample_rows(
     return ChosenRows(rows, sorted(number for name in chosen for number in groups[name]))
 
 
-class Only(NamedTuple):
+class RowChoice(NamedTuple):
     """The rows and prompts that a user names: ``FIELD=VALUE``, or a file of ids."""
 
     file: Path | None
@@ -161,7 +161,7 @@ class Only(NamedTuple):
     """Field of a row -> the texts that it may have, as `row_fields` gives them; all must fit."""
 
     @classmethod
-    def of(cls, texts: Sequence[str] | None) -> Only:
+    def of(cls, texts: Sequence[str] | None) -> RowChoice:
         """Reads what was asked for; several values of a field stand between commas. Raises
         UsageError for two files."""
         file, fields = None, dict[str, frozenset[str]]()

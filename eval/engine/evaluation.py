@@ -49,7 +49,7 @@ from ..suites import open_suite
 from ..suites.base import Suite
 from ..workers.farm import IN_PROCESS, Scale, farm
 from .asking import Asking, AskJudge, CaseToJudge, unreadable
-from .data import Only, Rows, in_random_order, only_cases, read_rows, row_fields, sample_rows
+from .data import RowChoice, Rows, in_random_order, only_cases, read_rows, row_fields, sample_rows
 from .making import (
     CaseToMake,
     ImageStore,
@@ -90,7 +90,7 @@ class RunSettings:
     shuffled: bool = False
     """Whether a new run has its cases cluster by cluster in random order, see `studies.running`."""
     only: Sequence[str] | None = None
-    """The rows or prompts that a new run has, see `data.Only`; None for all."""
+    """The rows or prompts that a new run has, see `data.RowChoice`; None for all."""
 
 
 def check_identity(noun: str, identity: Mapping[str, str]) -> None:
@@ -550,7 +550,7 @@ def outcomes_of(
 def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
-    only = Only.of(settings.only)
+    only = RowChoice.of(settings.only)
     sampled = sample_rows(only.rows(rows.rows), settings.limit, suite.together)
     if settings.shuffled:
         sampled = in_random_order(sampled, partial(_cluster_of, suite))
@@ -597,7 +597,7 @@ def _header(
         seeds=settings.seeds if isinstance(settings.seeds, int) else len(settings.seeds),
         limit=settings.limit,
         generator=dict(generator),
-        where=Only.of(settings.only).name or settings.where,
+        where=RowChoice.of(settings.only).name or settings.where,
         common_seeds=() if isinstance(settings.seeds, int) else settings.seeds,
     )
 
