@@ -13,7 +13,7 @@ from ..schema import SeededRow
 from ..storage import whole_folder, write_whole
 from .baselines import Baseline
 from .documents import SAMPLE_COLUMNS, render_documents
-from .manifest import MANIFEST, CardSample, Manifest, collect, write_manifest
+from .manifest import MANIFEST, CardSample, Manifest, collect, read_manifest, write_manifest
 from .parquet import write_parquet
 from .push_checks import some
 
@@ -46,6 +46,23 @@ def _check_ours(out: Path) -> None:
         raise ReleaseError(
             f"{out} also holds {some(foreign)}, which no build wrote: move that elsewhere, or "
             f"choose another --out",
+            code="folder-not-empty",
+        )
+
+
+def check_keeps(out: Path, configs: Sequence[str]) -> None:
+    """Raises ReleaseError if a build of these configs would drop others that a release has.
+
+    Without any all are built, and nothing is dropped.
+    """
+    if not configs or not (out / MANIFEST).is_file():
+        return
+    dropped = [c.name for c in read_manifest(out).configs if c.name not in configs]
+    if dropped:
+        again = " ".join(f"--config {name}" for name in (*dropped, *configs))
+        raise ReleaseError(
+            f"{out} has {some(dropped)}, which this build would drop: keep them with {again}, "
+            f"choose another --out, or remove {out}",
             code="folder-not-empty",
         )
 

@@ -84,9 +84,11 @@ def build(
     from ..builders.build import build as build_items
     from ..builders.holdout import REBUILDABLE, read_secret, split
     from ..cards.baselines import read_baselines
-    from ..cards.write import write_releases
+    from ..cards.write import check_keeps, write_releases
 
     secret, outs = read_secret(holdout, salt_file, out, holdout_out)
+    for folder in outs:
+        check_keeps(folder, config or ())
     scores = read_baselines(baselines or ())
     settings = BuildSettings(
         configs=tuple(config or ()),

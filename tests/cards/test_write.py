@@ -1,14 +1,18 @@
 """A release folder is replaced whole or stays as it was, whatever happens during a build."""
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from refusals import raises
-from releases import RULES, small_release
+from refusals import assert_refused, raises
+from releases import ATTRIBUTES, RULES, small_release
 
-from counterprior.cards.write import staged
+from counterprior.cards.write import check_keeps, staged
 from counterprior.errors import InUseError
 from counterprior.release import ReleaseError, verify
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -36,6 +40,15 @@ def test_a_kill_between_the_two_renames_loses_nothing(release: Path) -> None:
     with pytest.raises(KeyboardInterrupt), staged(release):
         raise KeyboardInterrupt
     assert verify(release) == []
+
+
+def test_a_build_of_other_configs_drops_none_without_a_word(release: Path, cli: Cli) -> None:
+    made = cli("build", "--config", ATTRIBUTES, "--out", release)
+    assert_refused(made, "folder-not-empty", f"--config {RULES} --config {ATTRIBUTES}", exit_code=1)
+    assert verify(release) == [] and (release / RULES).is_dir()
+    check_keeps(release, ())
+    check_keeps(release, (ATTRIBUTES, RULES))
+    check_keeps(release.with_name("new"), (ATTRIBUTES,))
 
 
 def test_refuses_to_replace_other_folders(tmp_path: Path) -> None:
