@@ -33,7 +33,7 @@ from ..suites import SUITES
 from ..suites.scoring import MANY
 from .figures import FIGURES, TABLE_FIGURES
 from .folder import Study
-from .scores import find_score, kind_of
+from .scores import P_VALUE, find_score, kind_of
 from .scores.corpora import read_corpus
 from .scores.replicates import mean_quality
 from .scores.scope import LabeledRun, ScoreInputs
@@ -483,7 +483,10 @@ class _Table:
                 marks += [self._note(MARKS[name].legend) for name in score.marks]
         elif not gap:
             kind = kind_of(column.score)
-            marks.append(self._note(f"{column.name}: {kind.lacking if kind else 'not computed'}"))
+            why = kind.lacking if kind else "not computed"
+            if column.score.startswith(P_VALUE):
+                why = "no test of this number"
+            marks.append(self._note(f"{column.name}: {why}"))
         groups = ""
         headline = SUITES[column.suites[0]].headline.score
         if column.score == headline and column.group == ALL and not column.less:

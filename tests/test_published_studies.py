@@ -1,0 +1,64 @@
+"""Tables and figures of pages that stand on a published study are recomputed from it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from counterprior.eval.studies.detections import TableSources, open_table
+from counterprior.eval.studies.formats import format_table
+
+ROOT = Path(__file__).parents[1]
+COMMAND = re.compile(r"\$ counterprior study table (docs/studies/\S+\.zip)(?: --as (\S+))?(.*)")
+MOST_BYTES = 2_000_000
+"""Size of all published studies together."""
+
+
+def commands() -> list[tuple[Path, str, str, str]]:
+    """Page, study, layout and further options of each command."""
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    return [(page, *found) for page in pages for found in COMMAND.findall(page.read_text("utf-8"))]
+
+
+def first_table(text: str) -> list[str]:
+    """Lines of the first table of a text, without the rule below its head."""
+    lines = text.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("|"))
+    end = next(n for n, line in enumerate([*lines, ""]) if n > start and not line.startswith("|"))
+    return [lines[start], *lines[start + 2 : end]]
+
+
+def shown(line: str) -> list[str]:
+    """Cells of a line without the raised numbers of notes."""
+    plain = re.sub(r"( [⁰¹²³⁴⁵⁶⁷⁸⁹]+)+(?= \|)", "", line)
+    return [cell.strip() for cell in plain.strip("|").split("|")]
+
+
+def test_every_published_study_has_a_table_on_a_page() -> None:
+    published = sorted((ROOT / "docs" / "studies").glob("*.zip"))
+    assert published and sum(path.stat().st_size for path in published) <= MOST_BYTES
+    assert {ROOT / study for _, study, _, _ in commands()} == {*published}
+
+
+@pytest.mark.parametrize(("page", "study", "layout", "options"), commands())
+def test_what_a_page_shows_is_recomputed(
+    page: Path, study: str, layout: str, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = open_table(layout, TableSources([str(ROOT / study)]))
+    if drawn := re.search(r"--format svg > (\S+)", options):
+        texts = [
+            ["".join(e.itertext()) for e in ElementTree.fromstring(svg).iter() if e.text]
+            for svg in (format_table(table, "svg"), (ROOT / drawn[1]).read_text("utf-8"))
+        ]
+        assert texts[0] == texts[1]
+        return
+    after = page.read_text("utf-8").partition(f"study table {study}")[2]
+    if layout:
+        after = page.read_text("utf-8").partition(f"study table {study} --as {layout}\n")[2]
+    recomputed = [shown(line) for line in first_table(format_table(table, "md"))]
+    head, *rows = [shown(line) for line in first_table(after)]
+    assert head == recomputed[0] and rows, page
+    assert [row for row in rows if row not in recomputed] == [], page
