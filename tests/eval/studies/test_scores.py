@@ -101,6 +101,25 @@ def test_success_of_a_switch_is_over_the_cases_that_were_biased() -> None:
     assert find_score("switched:success:plain", "all", ScoreInputs([switched])) is None
 
 
+def test_a_layout_is_settled_once_no_later_preview_differs() -> None:
+    def run(name: str, labels: str) -> LabeledRun:
+        said = {"l": "first_left", "r": "first_right", "i": "invalid", "e": "error"}
+        outcomes = [outcome(f"r{n}", "order", Verdict(said[sign])) for n, sign in enumerate(labels)]
+        method = f"preview:?at={name.rpartition('-')[2]}" if "+" in name else ""
+        made = cell(HOM, outcomes, method=method)
+        return replace(made, judged=replace(made.judged, name=name))
+
+    # Settled at 0, not before 2 in two cases, and at 1, where 0 shows no layout. The
+    # fifth is not judged at 1, and the sixth has no final layout.
+    labels = {"g+p-0": "lrrill", "g+p-1": "llrlel", "g+p-2": "lrlllr", "g": "lrllli"}
+    runs = {name: run(name, text) for name, text in labels.items()}
+    found = [
+        score("replicates:settled", runs[name], rivals=runs) for name in ("g+p-0", "g+p-1", "g+p-2")
+    ]
+    assert [s.value for s in found] == [25, 50, 100]
+    assert [s.excluded for s in found] == [{"error": 1, "invalid": 1}] * 2 + [{"invalid": 1}]
+
+
 def test_the_checker_s_reasons_are_counted() -> None:
     def said(label: str, why: str) -> Verdict:
         return Verdict(label, json.dumps({"relation": "left_of", "why": why}))
