@@ -50,7 +50,8 @@ MESSAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a generator that does not exist": (
         lambda _: open_generator("rendr:"),
         "no generator 'rendr': did you mean render? choose from caption, chat-image, command, "
-        "diffusers, folder, hub, inference, openai-image, openai-video, python, render",
+        "diffusers, folder, hub, inference, openai-image, openai-video, organism, "
+        "python, render",
     ),
     "a version with a prefix": (
         lambda _: Version.parse("v1.0"),

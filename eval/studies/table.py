@@ -193,6 +193,8 @@ def described(model: Mapping[str, Any]) -> str:
     'diffusers:p90/model'
     """
     identity = model["identity"]
+    if "spec" not in model:  # published detections, which no spec opens
+        return describe(identity)
     folder = Path(Spec.parse(model["spec"].partition(" + ")[0]).argument)
     if folder.name and folder.name == identity.get("model") and len(folder.parts) > 1:
         identity = {**identity, "model": "/".join(folder.parts[-2:])}

@@ -17,7 +17,7 @@ from refusals import raises
 from trip_doubles import rows as trip_rows
 
 from counterprior.errors import UsageError
-from counterprior.eval.engine.data import Rows
+from counterprior.eval.engine.data import Rows, read_rows
 from counterprior.eval.engine.run import Run
 from counterprior.eval.studies import preflight as plan
 from counterprior.eval.studies import runner as studies
@@ -190,6 +190,8 @@ def test_a_recipe_can_be_planned(
     @with_trips
     @cache
     def few(data: str, suite: str) -> Rows:
+        if not Path(data).is_dir():  # a list of prompts
+            return read_rows(data, suite)
         records = islice(iter_records(Path(data), suite), 12)
         return Rows([ROWS[suite].model_validate(record) for record in records], "0")
 

@@ -312,7 +312,7 @@ def test_the_command_line_says_what_failed(text_release: Path, tmp_path: Path, c
 WRONG = {
     "no file": (["run", "gone.yaml", "--out", "o"], ("no-such-file", "gone.yaml:")),
     "no data": (
-        ["run", "s.yaml", "--out", "o", "--set", "data=dist/gone"],
+        ["run", "s.yaml", "--trust", "--out", "o", "--set", "data=dist/gone"],
         ("no-such-file", "dist/gone"),
     ),
     "no study": (["table", "."], ("not-a-study", ".")),
