@@ -190,8 +190,11 @@ def test_a_recipe_can_be_planned(
     @with_trips
     @cache
     def few(data: str, suite: str) -> Rows:
-        if not Path(data).is_dir():  # a list of prompts
-            return read_rows(data, suite)
+        if not Path(data).is_dir():  # a list of prompts; the captions and boxes of COCO don't ship
+            listed = Path(data.partition("?")[0])
+            is_there = listed.is_file()
+            stand_in = listed.with_name("spatial_val.txt")
+            return read_rows(data if is_there else f"{stand_in}?benchmark=compbench", suite)
         records = islice(iter_records(Path(data), suite), 12)
         return Rows([ROWS[suite].model_validate(record) for record in records], "0")
 
