@@ -98,7 +98,7 @@ def settle(readings: Sequence[ImageReading]) -> SettledReading:
     """
     a, b = (_agreed(SHOWN[getattr(reading, name)] for reading in readings) for name in ("a", "b"))
     if UNSETTLED in (a, b):
-        order = dict.fromkeys(AXES, UNSETTLED)
+        order: dict[str, str] = dict.fromkeys(AXES, UNSETTLED)
     elif (a, b) != ("there", "there"):
         order = dict.fromkeys(AXES, "none")
     else:
