@@ -161,14 +161,24 @@ def price_table(folder: Path, text: str = "{image: 0.04, edit: 0.06}") -> Path:
 def test_images_of_a_server_are_made_several_at_a_time(
     text_release: Path, tmp_path: Path, server: Any
 ) -> None:
-    together = threading.Barrier(4, timeout=10)
-    server.draw = lambda body: together.wait() >= 0 and red(body)
+    together, all_there, asked = threading.Barrier(4), threading.Event(), []
+
+    def draw(body: dict[str, Any]) -> bytes:
+        asked.append(body)
+        # The first image goes alone; of the seven others four are under way at once.
+        if len(asked) > 1 and not all_there.is_set():
+            together.wait(10)
+            all_there.set()
+        return red(body)
+
+    server.draw = draw
     made = {}
     for number in (4, 1):
         settings = settings_of(text_release, tmp_path / str(number), 4)
         run = generate(settings, spec(server), Cost(concurrency=number)).run
         made[number] = {i.case: (i.status, i.sha256) for i in run.images().values()}
         server.draw = red
+    assert all_there.is_set()
     assert made[4] == made[1] and len(made[4]) == 8
     assert {status for status, _ in made[4].values()} == {"made"}
 
