@@ -85,6 +85,17 @@ def mentions(text: str) -> list[NamedEntity]:
     return sorted(entities.values(), key=lambda mention: mention.start)
 
 
+def entity_of(subject: str) -> str:
+    """The entity that a question or a query names, with an article or without.
+
+    Raises ValueError if it names none or several.
+    """
+    named = mentions(subject) or mentions(f"a {subject}")
+    if len(named) != 1:
+        raise ValueError(f"{subject!r} does not name one entity of the atlas")
+    return named[0].entity
+
+
 def layout(text: str, named: list[NamedEntity]) -> Layout:
     """The layout that the text asks for; a neutral horizontal one if it states none."""
     lowered = text.lower()

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from ...scenes.drawing import acting_image, placed_image
-from ...scenes.language import mentions
+from ...scenes.language import entity_of
 from ...scenes.matching import SCALES, SHRINK, SMALL, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
@@ -38,12 +38,10 @@ def entity(query: str) -> str:
     """Returns the atlas' name of a query. Raises DetectorError unless it names one entity."""
     if query in entity_names():
         return query
-    named = {mention.entity for mention in mentions(query) or mentions(f"a {query}")}
-    if len(named) != 1:
-        raise DetectorError(
-            f"{query!r} does not name one entity of the atlas", code="unknown-class"
-        )
-    return named.pop()
+    try:
+        return entity_of(query)
+    except ValueError as error:
+        raise DetectorError(str(error), code="unknown-class") from error
 
 
 class AtlasDetector(SingleImageDetector):

@@ -16,7 +16,7 @@ from PIL.Image import Image, Resampling
 
 from ...errors import UsageError
 from ...parsing import read_json
-from ...scenes.language import mentions
+from ...scenes.language import entity_of
 from ...specs import Options, Spec
 from ..core import Question, Verdict
 from . import CallPlan
@@ -141,13 +141,14 @@ class OrganismJudge:
         """Returns the animals of a question, or why it can't answer."""
         if question.task != "order" or question.facts.get("axis", "horizontal") != "horizontal":
             return "can only say which of two animals is further left"
-        names = []
-        for subject in question.subjects:
-            named = mentions(subject) or mentions(f"a {subject}")
-            if len(named) != 1 or named[0].entity not in self._entities:
-                return f"does not know {subject!r}: it knows {', '.join(self._entities)}"
-            names.append(named[0].entity)
-        return names[0], names[1]
+        try:
+            first, second = map(entity_of, question.subjects)
+        except ValueError as error:
+            return str(error)
+        for name in (first, second):
+            if name not in self._entities:
+                return f"does not know the {name}: it knows {', '.join(self._entities)}"
+        return first, second
 
     def _shrunk(self, image: Image) -> NDArray[Any]:
         return np.asarray(image.convert("RGB").resize(self._size, Resampling.BOX))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...scenes.language import mentions
+from ...scenes.language import entity_of
 from ...scenes.matching import SCALES, SMALL, Match, SearchedImage
 from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest
@@ -47,24 +47,14 @@ class PixelJudge(OneByOne):
         return Verdict(question.labels[which], why)
 
 
-def _entities(question: Question) -> list[str]:
-    """The entity of the atlas that each subject names."""
-    entities = []
-    for subject in question.subjects:
-        named = mentions(subject) or mentions(f"a {subject}")
-        if len(named) != 1:
-            raise ValueError(f"the subject {subject!r} is no single entity of the atlas")
-        entities.append(named[0].entity)
-    return entities
-
-
 def _find_both(question: Question) -> tuple[Match, Match]:
     """The best match of each subject, in a plain pose or its own."""
     image = SearchedImage(question.images[-1])
     scales = SMALL if question.facts.get("axis") == "vertical" else SCALES
+    poses = [find_pose(question.facts.get(fact, "")) or "" for fact in ("first", "second")]
     wanted = [
-        (name, tuple(dict.fromkeys(("", find_pose(question.facts.get(fact, "")) or ""))), scales)
-        for name, fact in zip(_entities(question), ("first", "second"), strict=True)
+        (entity_of(subject), tuple(dict.fromkeys(("", pose))), scales)
+        for subject, pose in zip(question.subjects, poses, strict=True)
     ]
     a, b = (image.find(*search) for search in wanted)
     if a.overlap(b) > SAME_PLACE:
@@ -107,7 +97,7 @@ def _actor(question: Question) -> tuple[int, str]:
     """The figure of the source that the edit changed."""
     source, edited = (SearchedImage(image) for image in question.images)
     changes = []
-    for name in _entities(question):
+    for name in map(entity_of, question.subjects):
         match = source.find(name)
         if match.score < FOUND:
             raise ValueError(f"the source does not show the {name}")
@@ -121,7 +111,7 @@ def _actor(question: Question) -> tuple[int, str]:
 def _binding(question: Question) -> tuple[int, str]:
     """Whether each subject looks more like its own action than like the other's."""
     image = SearchedImage(question.images[-1])
-    first, second = _entities(question)
+    first, second = map(entity_of, question.subjects)
     poses = [find_pose(_fact(question, name)) or "" for name in ("first", "second")]
     stated = [image.find(first, poses[:1]), image.find(second, poses[1:])]
     exchanged = [image.find(first, poses[1:]), image.find(second, poses[:1])]
