@@ -7,6 +7,7 @@ a second answer of the name server can't change anything. TLS still verifies the
 from __future__ import annotations
 
 import ipaddress
+import math
 import socket
 import threading
 import time
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 Resolve = Callable[[str, int], list[str]]
 """Resolves a host and port to the addresses of the host."""
 
-DEADLINE: ContextVar[float] = ContextVar("deadline")
-"""Monotonic time by which the current fetch must be done."""
+DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+"""Monotonic time by which the current request must be done."""
 
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 """Addresses that networks are assigned (RFC 4291): the only public ones of IPv6."""
@@ -58,7 +59,7 @@ class UnknownHost(Exception):
 
 
 class OutOfTime(Exception):
-    """The fetch has passed its deadline."""
+    """The request has passed its deadline."""
 
 
 def is_public(address: str) -> bool:
@@ -93,16 +94,49 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-class CheckedNetwork:
+class TimedNetwork:
+    """An httpcore2 network backend on which nothing outlasts the deadline."""
+
+    def __init__(self, network: Any) -> None:
+        """network: the backend that opens the sockets."""
+        self._network = network
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> Any:
+        """Raises OutOfTime or one of httpcore2's errors."""
+        return _Timed(
+            self._network.connect_tcp(
+                host,
+                port,
+                seconds_left(timeout),
+                local_address=local_address,
+                socket_options=socket_options,
+            )
+        )
+
+    def connect_unix_socket(self, path: str, timeout: float | None = None, **options: Any) -> Any:
+        return _Timed(self._network.connect_unix_socket(path, seconds_left(timeout), **options))
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, seconds_left(seconds) or 0.0))
+
+
+class CheckedNetwork(TimedNetwork):
     """An httpcore2 network backend that connects only to checked addresses, within the deadline."""
 
     def __init__(self, resolve: Resolve = resolve, loopback: bool = False) -> None:
         """`loopback` allows 127.0.0.0/8 and ::1, for tests against their own server."""
         import httpcore2
 
+        super().__init__(httpcore2.SyncBackend())
         self._resolve = resolve
         self._loopback = loopback
-        self._network = httpcore2.SyncBackend()
         # getaddrinfo has no timeout; a name that hangs costs one of these threads.
         self._resolvers = ThreadPoolExecutor(64, thread_name_prefix="resolve")
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
@@ -117,15 +151,10 @@ class CheckedNetwork:
         socket_options: Iterable[Any] | None = None,
     ) -> Any:
         """Raises RefusedAddress, UnknownHost, OutOfTime or one of httpcore2's errors."""
-        address = self.check(host, port)
-        stream = self._network.connect_tcp(address, port, _left(timeout))
-        return _Timed(stream)
+        return super().connect_tcp(self.check(host, port), port, timeout)
 
-    def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
+    def connect_unix_socket(self, path: str, timeout: float | None = None, **options: Any) -> Any:
         raise RefusedAddress("a unix socket")
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(min(seconds, _left(seconds)))
 
     def check(self, host: str, port: int) -> str:
         """The address to connect to; all addresses of the host must be public."""
@@ -148,7 +177,7 @@ class CheckedNetwork:
         if time.monotonic() < until:
             return addresses
         try:
-            addresses = self._resolvers.submit(self._resolve, host, port).result(_left(None))
+            addresses = self._resolvers.submit(self._resolve, host, port).result(seconds_left(None))
         except NotInTime:
             raise OutOfTime("resolving the name") from None
         with self._lock:
@@ -163,10 +192,10 @@ class _Timed:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout))
+        return self._stream.read(max_bytes, seconds_left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(timeout))
+        self._stream.write(buffer, seconds_left(timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -177,15 +206,16 @@ class _Timed:
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> _Timed:
-        return _Timed(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        return _Timed(self._stream.start_tls(ssl_context, server_hostname, seconds_left(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def _left(timeout: float | None) -> float:
-    """Seconds that an operation may take. Raises OutOfTime if none are left."""
+def seconds_left(timeout: float | None) -> float | None:
+    """Seconds that an operation may take, None for any. Raises OutOfTime if none are left."""
     remaining = DEADLINE.get() - time.monotonic()
     if remaining <= 0:
         raise OutOfTime("the deadline of the whole fetch")
-    return remaining if timeout is None else min(remaining, timeout)
+    seconds = remaining if timeout is None else min(remaining, timeout)
+    return None if math.isinf(seconds) else seconds

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from .addresses import (
     Resolve,
     UnknownHost,
     resolve,
+    seconds_left,
 )
 
 if TYPE_CHECKING:
@@ -47,13 +48,52 @@ STRAINED = frozenset(
 
 
 @dataclass(frozen=True)
-class DownloadSettings:
-    """How politely and how cautiously files are fetched."""
+class Limits:
+    """What an answer of a stranger's server may cost."""
 
     deadline_s: float = 15.0
     """Seconds for one attempt, from resolving the name to the last byte, including redirects."""
     max_bytes: int = 20_000_000
     """Largest body in bytes, after decoding."""
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Ends what is sent and received within the block by OutOfTime once `seconds` are over."""
+    token = DEADLINE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        DEADLINE.reset(token)
+
+
+class TooLarge(Exception):
+    """A body of more bytes than are taken."""
+
+
+def read_within(
+    pieces: Iterable[bytes], max_bytes: int, check: Callable[[bytes], None] | None = None
+) -> bytes:
+    """A body from its decoded pieces, none of which is larger than a few MB.
+
+    check: called with what is there after each piece. Raises TooLarge, OutOfTime and what `check`
+    raises.
+    """
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if len(body) > max_bytes:
+            raise TooLarge(f"more than {max_bytes:,} bytes")
+        seconds_left(None)
+        if check is not None:
+            check(bytes(body[:16]))
+    return bytes(body)
+
+
+@dataclass(frozen=True)
+class DownloadSettings(Limits):
+    """How politely and how cautiously files are fetched."""
+
     redirects: int = 4
     """Most redirects to follow; each is checked like the first address."""
     tries: int = 2
@@ -116,9 +156,9 @@ class Downloader:
         """The body at an address, and the attempts that it took. Raises FetchError."""
         host = self._rested(url)
         for number in range(1, self.settings.tries + 1):
-            token = DEADLINE.set(time.monotonic() + self.settings.deadline_s)
             try:
-                body = self._attempt(url)
+                with deadline(self.settings.deadline_s):
+                    body = self._attempt(url)
                 self._note(host, "")
                 return body, number
             except FetchError as error:
@@ -127,8 +167,6 @@ class Downloader:
                     error.tries = number
                     raise
                 wait = error.wait
-            finally:
-                DEADLINE.reset(token)
             time.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -248,15 +286,18 @@ class Downloader:
             int(length) > self.settings.max_bytes
         ):
             raise FetchError("too_large", f"{length} bytes announced")
-        body = bytearray()
-        for chunk in self._decoded(response, first.get("content-encoding", "identity").lower()):
-            body += chunk
-            if len(body) > self.settings.max_bytes:
-                raise FetchError("too_large", f"more than {self.settings.max_bytes} bytes")
-            if len(body) >= 16:
-                self.check_start(bytes(body[:16]))
-        self.check_start(bytes(body[:16]))
-        return bytes(body)
+        pieces = self._decoded(response, first.get("content-encoding", "identity").lower())
+
+        def check(start: bytes) -> None:
+            if len(start) >= 16:
+                self.check_start(start)
+
+        try:
+            body = read_within(pieces, self.settings.max_bytes, check)
+        except TooLarge as error:
+            raise FetchError("too_large", str(error)) from None
+        self.check_start(body[:16])
+        return body
 
     def _decoded(self, response: httpcore2.Response, encoding: str) -> Iterator[bytes]:
         """The body in pieces; decompresses a single gzip layer although none was requested."""

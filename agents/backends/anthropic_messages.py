@@ -11,6 +11,7 @@ from ...errors import UsageError
 from ...specs import Spec
 from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, always
 from ..retry import UnreadableError
+from .bounded import FILE
 from .http import Wire, read_body, read_or_fail, with_lost
 from .usage import read_usage
 
@@ -97,7 +98,7 @@ class AnthropicMessages:
         return status.processing_status == "ended"
 
     def results(self, batch: str) -> Iterator[tuple[str, Completion]]:
-        for line in self._wire.repeat(lambda: list(self._batches.results(batch))):
+        for line in self._wire.repeat(lambda: list(self._batches.results(batch)), FILE):
             # A line that can't be read is left open; a single call asks for it again.
             with suppress(UnreadableError):
                 answer = read_body(line.to_json().encode("utf-8", "replace"), self._wire.key)

@@ -7,6 +7,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, PositiveInt
 
 from ...errors import UsageError
+from ...fetching import Limits, TooLarge
 from ...specs import Options, Spec, Unit
 from ...storage import without_surrogates
 from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
@@ -25,6 +27,7 @@ from ..retry import (
     UnreadableAnswerError,
     UnreadableError,
 )
+from .bounded import CHAT_BYTES, Redirected, bound, within
 
 if TYPE_CHECKING:
     import ssl
@@ -69,7 +72,7 @@ class ConnectionOptions(Options):
     """How a server is asked; changes no answer."""
 
     timeout: Annotated[float, Field(ge=0.01), Unit("seconds")] = 600
-    """Time before an attempt counts as lost."""
+    """Time until the last byte of an answer, after which an attempt counts as lost."""
     attempts: PositiveInt = RetryPolicy.attempts
     """Most attempts at a call."""
 
@@ -182,20 +185,30 @@ class Wire(Generic[C]):
     """Never shown."""
 
     @classmethod
-    def open(cls, spec: Spec, sdk: Any, make: Callable[..., C], variable: str) -> Wire[C]:
+    def open(
+        cls,
+        spec: Spec,
+        sdk: Any,
+        make: Callable[..., C],
+        variable: str,
+        max_bytes: int = CHAT_BYTES,
+    ) -> Wire[C]:
         """The connection that a spec names, with the key of an environment variable.
 
-        Raises UsageError for a wrong option, BackendError for a missing key.
+        max_bytes: largest answer, after decoding. Raises UsageError for a wrong option,
+        BackendError for a missing key.
         """
         endpoint = ModelEndpoint.from_spec(spec)
         key = read_key(variable, endpoint.base_url)
+        http = sdk.DefaultHttpxClient(verify=_certificates())
+        bound(http, max_bytes)
         # Attempts are ours to count: the SDK's own retries would hide what was billed.
         client = make(
             api_key=key,
             base_url=endpoint.base_url,
             timeout=endpoint.options.timeout,
             max_retries=0,
-            http_client=sdk.DefaultHttpxClient(verify=_certificates()),
+            http_client=http,
         )
         wire = cls(spec.kind, endpoint, sdk, client, key)
         # Its sockets are closed with it, not when the collector finds them.
@@ -227,12 +240,14 @@ class Wire(Generic[C]):
 
     def _status(self, send: Callable[[], Any]) -> tuple[int, str]:
         """Status and text of the answer. Raises BackendError without an answer."""
+        where = server(str(self.client.base_url))
         try:
-            send()
-        except self.sdk.APIConnectionError as error:
-            where = server(str(self.client.base_url))
+            self._called(send)
+        except UnreadableError as error:
+            raise BackendError(f"{where}: {error}", code="server-error") from None
+        except TransientError as error:
             raise BackendError(
-                f"{where}: {self._no_answer(error)}; is the server up?", code="server-unreachable"
+                f"{where}: {error}; is the server up?", code="server-unreachable"
             ) from None
         except self.sdk.APIStatusError as error:
             return error.response.status_code, error.response.text
@@ -255,9 +270,15 @@ class Wire(Generic[C]):
         except UnreadableAnswerError as error:
             return unusable(str(error)), error.lost_attempts - 1
 
-    def repeat(self, send: Callable[[], R]) -> R:
-        """The result of a request that may be sent twice. Raises BackendError."""
-        return self.endpoint.retry.run(lambda: self._sent(send))[0]
+    def repeat(self, send: Callable[[], R], limits: Limits | None = None) -> R:
+        """The result of a request that may be sent twice, within other bounds than an answer's
+        if `limits` are set. Raises BackendError."""
+
+        def attempt() -> R:
+            with within(limits) if limits else nullcontext():
+                return self._sent(send)
+
+        return self.endpoint.retry.run(attempt)[0]
 
     def once(self, send: Callable[[], R]) -> R:
         """The result of a request that must not: without an answer it may still be under way."""
@@ -272,9 +293,7 @@ class Wire(Generic[C]):
         self, send: Callable[[], Any], read: Callable[[dict[str, Any]], R]
     ) -> R | Completion:
         try:
-            response = send()
-        except self.sdk.APIConnectionError as error:
-            raise self._no_answer(error, billed=was_sent(error.__cause__)) from None
+            response = self._called(send)
         except self.sdk.APIStatusError as error:
             vendor = "server" not in self.identity()
             return failed_status(error.response, self.key, vendor)
@@ -282,17 +301,34 @@ class Wire(Generic[C]):
 
     def _sent(self, send: Callable[[], R]) -> R:
         try:
-            return send()
-        except self.sdk.APIConnectionError as error:
-            raise self._no_answer(error) from None
+            return self._called(send)
         except self.sdk.APIStatusError as error:
             raise BackendError(
                 failed_status(error.response, self.key).text, code="server-error"
             ) from None
 
-    def _no_answer(self, error: Exception, billed: bool = False) -> TransientError:
-        reason = hide(str(error.__cause__ or error), self.key)
-        return TransientError(f"no answer: {reason}", billed=billed)
+    def _called(self, send: Callable[[], R]) -> R:
+        """What a call of the SDK returns.
+
+        Raises TransientError without an answer, UnreadableError for one that is too large,
+        BackendError for one that leads elsewhere, and the SDK's APIStatusError.
+        """
+        try:
+            return send()
+        except (self.sdk.APIConnectionError, TooLarge, Redirected) as error:
+            # One SDK wraps what it doesn't know.
+            cause = error.__cause__ or error
+            if isinstance(cause, Redirected):
+                where = server(str(self.client.base_url))
+                raise BackendError(
+                    f"{where}: {hide(str(cause), self.key)}; name that server in the spec if you "
+                    "trust it with prompts and images",
+                    code="server-error",
+                ) from None
+            if isinstance(cause, TooLarge):
+                raise UnreadableError(f"it has {cause}", retryable=False) from None
+            reason = hide(str(cause), self.key)
+            raise TransientError(f"no answer: {reason}", billed=was_sent(cause)) from None
 
 
 def was_sent(error: BaseException | None) -> bool:

@@ -13,6 +13,7 @@ from ...specs import Spec
 from ..batch import BatchFailedError
 from ..chat import CallOutcome, ChatRequest, Completion, ImagePart, Permit, always
 from ..retry import UnreadableError
+from .bounded import FILE
 from .http import SHOWN, Wire, hide, read_body, read_or_fail, with_lost
 from .usage import read_usage
 
@@ -113,7 +114,7 @@ class OpenAIChat:
         if state.output_file_id is None:
             return
         name: str = state.output_file_id
-        content = self._wire.repeat(lambda: self._client.files.content(name)).content
+        content = self._wire.repeat(lambda: self._client.files.content(name), FILE).content
         for line in content.splitlines():
             # A line that can't be read is left open; a single call asks for it again.
             with suppress(UnreadableError):

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from PIL import Image
 
+from ...agents.backends.bounded import IMAGE_BYTES, answer_within, time_network
 from ...agents.backends.http import DECLINED, SHOWN, UNUSABLE, hide, retry_after
 from ...agents.chat import BackendError, Permit, always
 from ...agents.retry import RETRIED, RetryPolicy, TransientError
 from ...errors import UsageError
-from ...fetching import Downloader, FetchError
+from ...fetching import Downloader, FetchError, TooLarge
 from ...images import ImageError, plain_png, settle_image
 from ...specs import Options, Spec
 from ..core import Case, GeneratorError, ImageRequest
@@ -154,6 +155,8 @@ class HostedModel(PaidByImage):
         try:
             with _fetching_safely():
                 return settle_image(self._send(request))
+        except TooLarge as error:
+            return GeneratorError(f"the answer has {error}", code="image-too-large")
         except FetchError as error:
             return GeneratorError(
                 f"the image's address can't be fetched: {error.reason}", code="server-unreachable"
@@ -224,7 +227,8 @@ def _guard(session: Any) -> None:
     """Makes a client fetch by our own fetcher what it asks for without a token.
 
     Only what the SDK itself addresses has one: the call and the question for its result. Such a
-    request is not redirected. What an answer names as the image's address has none.
+    request is bounded, and not redirected. What an answer names as the image's address
+    has none.
     """
     import httpx2
     from huggingface_hub import constants
@@ -232,6 +236,7 @@ def _guard(session: Any) -> None:
     if getattr(session, "guarded", False):
         return
     send = session.send
+    time_network(session)
 
     @wraps(send)
     def guarded(request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -239,7 +244,7 @@ def _guard(session: Any) -> None:
         if not _ASKING.get() or is_api_call:
             return send(request, **options)  # type: ignore[no-any-return]
         if request.method == "POST" or "authorization" in request.headers:
-            return send(request, **{**options, "follow_redirects": False})  # type: ignore[no-any-return]
+            return answer_within(send, request, IMAGE_BYTES, follow=False, **options)
         body, _ = Downloader(served.FETCHING).download(str(request.url))
         return httpx2.Response(200, content=body, request=request)
 

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 from urllib.parse import quote
 
+from ...agents.backends.bounded import FILE
 from ...agents.backends.http import DECLINED, read_body
 from ...agents.chat import BackendError, Completion, Permit, always
 from ...agents.retry import UnreadableError
 from ...clip_files import Clip, ClipError, read_clip
+from ...fetching import Limits
 from ...images import plain_png
 from ...specs import Options, Seconds, Spec
 from ..core import GeneratorError, ImageRequest
@@ -96,7 +98,7 @@ class OpenAIVideos(PaidByImage):
             raise self._served.failure(order, lost)
         try:
             job = self._finished(order)
-            data = self._fetched(f"/videos/{quote(job['id'], safe='')}/content")
+            data = self._fetched(f"/videos/{quote(job['id'], safe='')}/content", FILE)
         except BackendError as error:
             raise BackendError(str(error), lost_attempts=lost + 1, code="server-error") from None
         try:
@@ -161,9 +163,11 @@ class OpenAIVideos(PaidByImage):
                 f"the clip's order can't be read: {error}", code="bad-answer"
             ) from None
 
-    def _fetched(self, path: str) -> bytes:
+    def _fetched(self, path: str, limits: Limits | None = None) -> bytes:
         """Returns the body of the answer to a GET. Raises BackendError."""
         wire, options = self._served.wire, cast(Any, {"headers": RAW})
-        answer: Any = wire.repeat(lambda: wire.client.get(path, cast_to=object, options=options))
+        answer: Any = wire.repeat(
+            lambda: wire.client.get(path, cast_to=object, options=options), limits
+        )
         content: bytes = answer.http_response.content
         return content

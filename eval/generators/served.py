@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from PIL.Image import Image
 
+from ...agents.backends.bounded import IMAGE_BYTES, Redirected
 from ...agents.backends.http import CHECK_SECONDS, ConnectionOptions, Wire, hide, server
 from ...agents.chat import Completion
-from ...fetching import Downloader, DownloadSettings, FetchError
+from ...fetching import Downloader, DownloadSettings, FetchError, TooLarge
 from ...images import ImageError, open_image
 from ...specs import Spec
 from ..core import OBSERVED, GeneratorError
@@ -79,7 +80,9 @@ class ServedModel:
 
         self.call = options.sent(spec)
         http = {n: text for n, text in spec.options.items() if n in ConnectionOptions.model_fields}
-        self.wire = Wire.open(replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY")
+        self.wire = Wire.open(
+            replace(spec, options=http), openai, openai.OpenAI, "OPENAI_API_KEY", IMAGE_BYTES
+        )
         host = urlsplit(str(self.wire.client.base_url)).hostname or ""
         seed = options.seed or ("none" if host.endswith(SEEDLESS) else "send")
         # Left out, a server uses its own: SGLang's is always 1024, one image for every seed.
@@ -114,7 +117,7 @@ class ServedModel:
 
     def _listing(self, address: str) -> Any:
         options: Any = {"timeout": min(CHECK_SECONDS, self.wire.endpoint.options.timeout)}
-        with suppress(self.wire.sdk.APIError, ValueError):
+        with suppress(self.wire.sdk.APIError, ValueError, TooLarge, Redirected):
             response = self.wire.client.get(address, cast_to=str, options=options)
             return json.loads(response)
         return None

@@ -10,19 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
+from one_answer import KEY, judged, openai
 from refusals import raises
 
 from counterprior.agents.backends.http import hide, read_body
 from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger, LedgerError
-from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine.costs import Cost
-from counterprior.eval.judges import open_judge
 from counterprior.eval.roundtrips.log import StepRecord
-
-KEY = "sk-test/qz1w-0de7f"
-PRICES = "openai:m: {input: 0, output: 1000000}\nanthropic:m: {input: 0, output: 1000000}\n"
 
 
 class Saying:
@@ -69,40 +64,6 @@ def saying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Saying]:
     served = Saying()
     yield served
     served.close()
-
-
-def question() -> Question:
-    return Question(
-        case="c",
-        name="order",
-        probe="original",
-        task="order",
-        subjects=("dog", "cat"),
-        labels=("first_left", "first_right", "invalid"),
-        prompt="Where? Write one digit.",
-        answers={"1": "first_left", "2": "first_right", "3": "invalid"},
-        images=(Image.new("RGB", (8, 8)),),
-    )
-
-
-def judged(spec: str, folder: Path) -> tuple[Verdict, Any]:
-    """The verdict of one question in a run of its own process, as it were, and what it spent."""
-    folder.mkdir(exist_ok=True)
-    (folder / "prices.yaml").write_text(PRICES)
-    plan = Cost(1, 1000, folder / "prices.yaml").plan(folder)
-    judge = open_judge(spec, plan)
-    ((_, verdict),) = judge.judge([question()])
-    judge._caller.ledger.close()  # type: ignore[attr-defined]
-    return verdict, plan.budget.spent
-
-
-def openai(text: Any = "1", usage: Any = None, top: Any = None) -> str:
-    """A chat completion as JSON; texts that start with `!` are put in as they are."""
-    choice: dict[str, Any] = {"message": {"content": text}, "finish_reason": "stop"}
-    if top is not None:
-        choice["logprobs"] = {"content": [{"token": "1", "logprob": -0.1, "top_logprobs": top}]}
-    used = usage or {"prompt_tokens": 1, "completion_tokens": 1}
-    return json.dumps({"choices": [choice], "usage": used})
 
 
 def tokens(value: str) -> str:
