@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..progress import Progress, silent
 from .batch import BatchBackend, prefetch
 from .budget import Budget, Hold, Spending
-from .chat import BackendError, ChatBackend, ChatRequest, Completion
+from .chat import BackendError, ChatBackend, ChatRequest, Completion, UnusableModelError
 from .ledger import Ledger
 from .threads import in_threads
 
@@ -77,13 +77,15 @@ class Caller:
         concurrency: int = 8,
         stop_on_outage: bool = True,
         batch: bool = False,
+        retry_failed: bool = False,
     ) -> None:
         """Takes options that change no result.
 
-        concurrency: calls under way at the same time. stop_on_outage: whether an unusable server
-        ends the run; if not, its calls become answers with status `error`, which the ledger does
-        not hold, so the next run makes them again. batch: whether `call_many` sends first attempts
-        through the provider's batch interface.
+        concurrency: calls under way at the same time. stop_on_outage: whether a server that can't
+        be reached ends the run; if not, its calls become answers with status `error`, which the
+        ledger does not hold, so the next run makes them again. One that rejects model or key ends
+        it in any case. batch: whether `call_many` sends first attempts through the provider's batch
+        interface. retry_failed: whether calls that are recorded as an `error` are made once more.
         """
         self.backend = backend
         self.ledger = ledger
@@ -91,6 +93,8 @@ class Caller:
         self.concurrency = concurrency
         self.stop_on_outage = stop_on_outage
         self.batch = batch
+        self.retry_failed = retry_failed
+        self._retried: set[str] = set()
         self.identity = backend.identity()
         self.source = ledger.path.name
 
@@ -118,7 +122,7 @@ class Caller:
             try:
                 completion = self._complete(calls[-1], attempted)
             except BackendError as error:
-                if self.stop_on_outage:
+                if self.stop_on_outage or isinstance(error, UnusableModelError):
                     raise
                 return Answer("error", None, None, tuple(calls), str(error))
             outcome = completion.outcome
@@ -173,15 +177,16 @@ class Caller:
 
     def _complete(self, call_id: str, request: ChatRequest) -> Completion:
         recorded = self.ledger.find(call_id, self.identity, request)
-        if recorded is not None:
+        if recorded is not None and not self._is_retried(call_id, recorded.completion):
             self.budget.count(Spending(replayed=1))
             return recorded.completion
         holds: list[Hold] = []
+        name = self.ledger.next_name(call_id)
 
         def reserve() -> None:
             # Also before each attempt that follows a lost one, which may be billed as well.
             self.budget.lose(holds)
-            hold = self.budget.reserve(self.identity, request, self.source, call_id)
+            hold = self.budget.reserve(self.identity, request, self.source, name)
             holds.append(hold)
 
         reserve()
@@ -198,6 +203,13 @@ class Caller:
         usd = self.budget.settle([answered], self.source, cost)
         self._count(lost, usd, calls=1)
         return completion
+
+    def _is_retried(self, call_id: str, completion: Completion) -> bool:
+        """Whether a recorded call is made once more, in this run for the first time."""
+        if not self.retry_failed or completion.outcome != "error" or call_id in self._retried:
+            return False
+        self._retried.add(call_id)
+        return True
 
     def _give_up(self, holds: Sequence[Hold], error: BaseException) -> None:
         """Leaves what may have been billed open, and frees the rest."""

@@ -150,6 +150,10 @@ class BackendError(RunFailed):
         """Attempts that timed out or were cut off, and may have been billed."""
 
 
+class UnusableModelError(BackendError):
+    """The server rejects model, key or account: every call would fail alike, so none goes on."""
+
+
 class NotRecordedError(BackendError):
     """A replay reached a call that its ledger doesn't hold."""
 

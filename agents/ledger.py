@@ -4,6 +4,10 @@ A call is identified by its *logical* id (`r07/critic/attempt0`, or a judge's it
 so neither parallel work nor an SDK upgrade disturbs it. If id and specification match a recorded
 call, its answer is used and nothing is paid. If only the id matches, `DriftError` shows a diff.
 
+A call may have several answers: one that was an `error` and was made again, or those of two
+processes that a disk without locks let in. The first that is no error is the one that is used, else
+the newest; all of them were paid.
+
 Lines are ASCII JSON with sorted keys. `run` lines hold the inputs of a whole run, so that a replay
 needs nothing else. `batch` lines name batches that were sent. `text` lines hold what calls share
 (system prompts, schemas, long parts of questions); call lines refer to them by SHA-256.
@@ -86,6 +90,9 @@ class Ledger:
         self._syncing = threading.Lock()
         self._synced = 0
         self._places: dict[str, tuple[int, int]] = {}
+        self._repeated: dict[str, list[tuple[int, int]]] = {}
+        """Call -> its answers in the order of the file, where there are several."""
+        self._failed: set[str] = set()
         self._texts: dict[str, str] = {}
         self._runs: dict[str, Any] = {}
         self._batches: dict[str, list[str]] = {}
@@ -189,7 +196,9 @@ class Ledger:
 
     def record(self, call_id: str) -> CallRecord:
         """A call that is recorded in this file. Raises LedgerError if its line is damaged."""
-        place = self._places[call_id]
+        return self._at(call_id, self._places[call_id])
+
+    def _at(self, call_id: str, place: tuple[int, int]) -> CallRecord:
         try:
             return _record(self._line(*place))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -199,14 +208,28 @@ class Ledger:
                 code="damaged-log",
             ) from None
 
-    def cost_of(self, call_id: str) -> Charge | None:
-        """Returns the cost of a call of this file; None if the file lacks it."""
-        return self.record(call_id).cost if call_id in self._places else None
+    def cost_of(self, name: str) -> Charge | None:
+        """Returns the cost of an answer of this file by its name; None if the file lacks it."""
+        call_id, _, number = name.partition(_ANSWER)
+        places = self._answers(call_id)
+        at = int(number) - 1 if number.isdecimal() else 0
+        return self._at(call_id, places[at]).cost if at < len(places) else None
+
+    def next_name(self, call_id: str) -> str:
+        """Name of the next answer to a call, by which its money is set aside: the call's id for the
+        first, `ID/answer2` for the second."""
+        return _name(call_id, len(self._answers(call_id)))
+
+    def _answers(self, call_id: str) -> list[tuple[int, int]]:
+        """Places of all answers to a call in this file."""
+        if call_id in self._repeated:
+            return self._repeated[call_id]
+        return [self._places[call_id]] if call_id in self._places else []
 
     def _holder(self, call_id: str) -> Ledger | None:
-        if call_id in self._places:
-            return self
-        return next((sibling for sibling in self._siblings if call_id in sibling._places), None)
+        holders = [ledger for ledger in (self, *self._siblings) if call_id in ledger._places]
+        good = (ledger for ledger in holders if call_id not in ledger._failed)
+        return next(good, holders[0] if holders else None)
 
     def _where(self, place: tuple[int, int]) -> str:
         before = os.pread(self._reader.fileno(), place[0], 0)
@@ -220,7 +243,8 @@ class Ledger:
         completion: Completion,
         usd: str | None,
     ) -> None:
-        """Records a call, on disk when this returns. Raises LedgerError for a repeated id."""
+        """Records a call, on disk when this returns. Raises LedgerError for an id that is recorded
+        with an answer other than an error."""
         if self._file is None:
             raise LedgerError(
                 f"{self.path}: opened for replay, can't record {call_id}", code="not-recorded"
@@ -237,7 +261,7 @@ class Ledger:
             }
         )
         with self._lock:
-            if call_id in self._places:
+            if call_id in self._places and call_id not in self._failed:
                 raise LedgerError(
                     f"{self.path}: call {call_id} is recorded already", code="duplicate-id"
                 )
@@ -245,7 +269,7 @@ class Ledger:
                 if sha not in self._texts:
                     self._write(_dump({"text": text}))
                     self._texts[sha] = text
-            self._places[call_id] = self._write(line)
+            self._add(call_id, self._write(line), completion.outcome)
             end = self._end
         self._sync(end)
 
@@ -255,8 +279,10 @@ class Ledger:
             yield self.record(call_id)
 
     def costs(self) -> Iterator[tuple[str, Charge]]:
-        """Every call of this file with what it cost."""
-        return ((record.id, record.cost) for record in self.records())
+        """Every answer of this file, by its name, with what it cost."""
+        for call_id in sorted(self._places):
+            for number, place in enumerate(self._answers(call_id)):
+                yield _name(call_id, number), self._at(call_id, place).cost
 
     def identities(self, role: str | None = None) -> list[dict[str, str]]:
         """The models that answered `role`, or anybody, each once."""
@@ -304,13 +330,28 @@ class Ledger:
             self._runs[_text(line["run"])] = line["inputs"]
         elif "text" in line:
             self._texts[_sha(line["text"])] = line["text"]
-        elif line["id"] in self._places:
-            raise LedgerError(
-                f"{self.path}: call {line['id']} is recorded twice; restore the file",
-                code="duplicate-id",
-            )
         else:
-            self._places[_text(line["id"])] = place
+            completion = line.get("completion")
+            outcome = completion.get("outcome", "") if isinstance(completion, dict) else ""
+            self._add(_text(line["id"]), place, outcome, line)
+
+    def _add(
+        self,
+        call_id: str,
+        place: tuple[int, int],
+        outcome: str,
+        line: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Notes an answer to a call, the newest. line: as it is read from the file."""
+        if earlier := self._answers(call_id):
+            if line is not None and any(_read_line(self.path, *at) == line for at in earlier):
+                return  # copied, not paid twice
+            self._repeated[call_id] = [*earlier, place]
+        if not earlier or call_id in self._failed:
+            self._places[call_id] = place
+            self._failed.discard(call_id)
+            if outcome == "error":
+                self._failed.add(call_id)
 
     def _write(self, line: str) -> tuple[int, int]:
         assert self._file is not None
@@ -359,6 +400,19 @@ class Ledger:
             f"{self.path}: {subject} was recorded with another specification. Undo the change, or "
             f"start a new ledger and pay again:\n{excerpt}"
         )
+
+
+_ANSWER = "/answer"
+
+
+def _name(call_id: str, earlier: int) -> str:
+    """Name of an answer to a call that has so many earlier ones."""
+    return f"{call_id}{_ANSWER}{earlier + 1}" if earlier else call_id
+
+
+def _read_line(path: Path, start: int, length: int) -> Any:
+    with path.open("rb") as file:
+        return json.loads(os.pread(file.fileno(), length, start))
 
 
 def spec_hash(identity: Mapping[str, str], request: ChatRequest) -> str:

@@ -116,6 +116,9 @@ AcrossJudges = Annotated[bool, Input(help="Compare runs although their judges di
 MaxUsd = Annotated[float | None, Cost(min=0, help="Cap in US dollars; no call exceeds it.")]
 Prices = Annotated[Path | None, Cost(help="YAML of your own prices, in US dollars.")]
 Concurrency = Annotated[int, Cost(min=1, help="Calls at the same time.")]
+RetryFailed = Annotated[
+    bool, Cost("--retry-failed", help="Ask again what is recorded as rejected by the server.")
+]
 
 # Processes that share the work
 Workers = Annotated[
@@ -184,17 +187,18 @@ class QuestionOptions:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """Cap and prices of paid calls, and the number of calls at the same time."""
+    """Cap and prices of paid calls, how many are made at the same time, and which again."""
 
     concurrency: Concurrency = 8
     max_usd: MaxUsd = None
     prices: Prices = None
+    retry_failed: RetryFailed = False
 
     def cost(self) -> RunCost:
         """Returns the cost settings of a run."""
         from ..eval.engine.costs import Cost as RunCost
 
-        return RunCost(concurrency=self.concurrency, max_usd=self.max_usd, prices=self.prices)
+        return RunCost(self.concurrency, self.max_usd, self.prices, self.retry_failed)
 
 
 @dataclass(frozen=True)

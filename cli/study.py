@@ -20,6 +20,7 @@ from .options import (
     Json,
     MaxUsd,
     Output,
+    RetryFailed,
     ScaleOptions,
     ScoreOptions,
     SiteOptions,
@@ -47,6 +48,7 @@ def run(
     changes: Changes = None,
     max_usd: MaxUsd = None,
     trust: Trust = False,
+    retry_failed: RetryFailed = False,
 ) -> None:
     """Run a study, or what is left of it: load each model once, make images, ask judges.
 
@@ -58,7 +60,14 @@ def run(
     with progress_bar() as progress:
         scale = workers.scale()
         done = run_study(
-            file, out, max_usd, changes or (), progress=progress, scale=scale, trust=trust
+            file,
+            out,
+            max_usd,
+            changes or (),
+            progress=progress,
+            scale=scale,
+            trust=trust,
+            retry_failed=retry_failed,
         )
     print_done(done, scale.shard)
     if done.failures:

@@ -246,6 +246,7 @@ def evaluate(
     labels: str | Path | None = None,
     concurrency: int = 8,
     max_usd: float | None = None,
+    retry_failed: bool = False,
     prices: str | Path | None = None,
     progress: Progress = silent,
 ) -> Evaluated:
@@ -265,7 +266,8 @@ def evaluate(
     with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames
     of a clip are judged, e.g. ``rate=2``. gold: folder of `judge-check`, None for ``out/gold``:
     judges are checked there on gold images before they judge, unless `unchecked`. labels: file of
-    human labels. max_usd: cap on all costs.
+    human labels. max_usd: cap on all costs. retry_failed: whether calls are made once more whose
+    rejection by a server is recorded.
 
     Raises CounterpriorError for problems that the caller can mend: UsageError for a bad argument,
     RunFailed if not one image could be made, JudgeFailed if every call of a judge failed.
@@ -292,7 +294,7 @@ def evaluate(
         as_generator(generator, versions["generator"]),
         judges=judges,
         settings=judge_settings,
-        cost=Cost(concurrency, max_usd, Path(prices) if prices else None),
+        cost=Cost(concurrency, max_usd, Path(prices) if prices else None, retry_failed),
         progress=progress,
         before=None if unchecked else check,
     )

@@ -19,7 +19,16 @@ from ...errors import UsageError
 from ...fetching import Limits, TooLarge
 from ...specs import Options, Spec, Unit
 from ...storage import without_surrogates
-from ..chat import BackendError, CallOutcome, ChatRequest, Completion, Permit, Usage, always
+from ..chat import (
+    BackendError,
+    CallOutcome,
+    ChatRequest,
+    Completion,
+    Permit,
+    UnusableModelError,
+    Usage,
+    always,
+)
 from ..retry import (
     RETRIED,
     RetryPolicy,
@@ -38,6 +47,20 @@ R = TypeVar("R")
 
 UNUSABLE = frozenset({401, 402, 403, 404})
 """Statuses about key, account or model, not about this request."""
+
+ABOUT_SETTINGS = frozenset(
+    {"model_not_found", "invalid_model", "unknown_model", "invalid_api_key", "api_key_invalid"}
+)
+"""Error codes that say the same under the status 400."""
+
+_ABOUT_SETTINGS = re.compile(
+    r"\b(unknown|invalid|no such|unsupported) model\b"
+    r"|\bmodel\b.{0,120}\b(not found|does ?n[o']t exist|is unknown|not a valid model)\b"
+    r"|\bnot a valid model\b"
+    r"|\b(invalid|incorrect|unknown) api key\b|\bapi key (is )?(not valid|invalid|incorrect)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How servers say it in words; Mistral, OpenRouter, Gemini and xAI do so under the status 400."""
 
 DECLINED = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
 """Error codes of a server that declines a request for its content."""
@@ -400,7 +423,7 @@ def failed_status(response: httpx2.Response, key: str, vendor: bool = False) -> 
     """A rejected request as a completion, without usage where it may be billed.
 
     vendor: whether it comes from a vendor's own endpoint. Raises TransientError for what may pass,
-    BackendError for what concerns every request.
+    UnusableModelError for what concerns every request.
     """
     status = response.status_code
     text = hide(response.text, key)
@@ -408,18 +431,54 @@ def failed_status(response: httpx2.Response, key: str, vendor: bool = False) -> 
     billed = may_be_billed(status, vendor)
     if status in RETRIED:
         raise TransientError(message, retry_after(response.headers), billed=billed)
-    if status in UNUSABLE or status < 400:
-        raise BackendError(message, code="server-error")
-    outcome: CallOutcome = "refused" if _error_code(text) in DECLINED else "error"
+    declined = is_declined(text)
+    if status < 400 or (is_about_settings(status, text) and not declined):
+        raise UnusableModelError(
+            f"{message} (every call would fail alike, so none was recorded: check model, key and "
+            f"address, and run the same command again)",
+            lost_attempts=int(billed),
+            code="server-error",
+        )
+    outcome: CallOutcome = "refused" if declined else "error"
     usage = None if billed else Usage(0, 0)
     return Completion(outcome, message, usage, {"status": status, "body": text})
 
 
-def _error_code(text: str) -> str | None:
+def is_about_settings(status: int, text: str) -> bool:
+    """Whether a rejection is about key, account or model, and not about one request.
+
+    text: the body of the answer.
+
+    >>> is_about_settings(400, '{"error": {"message": "m-1 is not a valid model ID"}}')
+    True
+    >>> is_about_settings(400, '{"error": {"message": "the image is too large for this model"}}')
+    False
+    """
+    if status != 400:
+        return status in UNUSABLE
+    error = _error(text)
+    codes = {str(error.get(name)).lower() for name in ("code", "type", "status")}
+    words = error.get("message", text)
+    return bool(codes & ABOUT_SETTINGS or _ABOUT_SETTINGS.search(str(words)[:SHOWN]))
+
+
+def is_declined(text: str) -> bool:
+    """Whether a rejection is about the content of a request: by its code, or as OpenRouter says it
+    under the status 403."""
+    error = _error(text)
+    metadata = error.get("metadata")
+    return str(error.get("code")) in DECLINED or (
+        isinstance(metadata, dict) and "flagged_input" in metadata
+    )
+
+
+def _error(text: str) -> dict[str, Any]:
+    """The object `error` of a server's answer; empty where there is none."""
     try:
-        return str(json.loads(text)["error"]["code"])
+        error = json.loads(text)["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+        return {}
+    return error if isinstance(error, dict) else {}
 
 
 def with_lost(completion: Completion, lost: int) -> Completion:

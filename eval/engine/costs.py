@@ -28,6 +28,8 @@ class Cost:
     """Cap on what a run may cost in all, earlier commands included, in US dollars."""
     prices: Path | None = None
     """The user's own price table, see `agents.budget`."""
+    retry_failed: bool = False
+    """Whether calls whose rejection is recorded are made once more."""
 
     def plan(self, root: Path, shard: tuple[int, int] | None = None) -> CallPlan:
         """The call plan of a run folder, or of another folder with ledgers.
@@ -43,7 +45,7 @@ class Cost:
         for path in sorted(filter(is_ledger, ledgers.glob("*.jsonl"))):
             with Ledger(path, read_only=True) as ledger:
                 budget.restore(path.name, ledger.costs())
-        return CallPlan(ledgers, budget, self.concurrency, shard)
+        return CallPlan(ledgers, budget, self.concurrency, shard, self.retry_failed)
 
 
 def count_images(plan: CallPlan, run: Run) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from PIL import Image
 
 from ...agents.backends.bounded import IMAGE_BYTES, answer_within, time_network
-from ...agents.backends.http import DECLINED, SHOWN, UNUSABLE, hide, retry_after
+from ...agents.backends.http import DECLINED, SHOWN, hide, is_about_settings, retry_after
 from ...agents.chat import BackendError, Permit, always
 from ...agents.retry import RETRIED, RetryPolicy, TransientError
 from ...errors import UsageError
@@ -199,7 +199,7 @@ class HostedModel(PaidByImage):
         message = f"{self._provider}: HTTP {status}: {text[:SHOWN]}"
         if status in RETRIED:
             raise TransientError(message, retry_after(response.headers))
-        if status in UNUSABLE or status < 400:
+        if is_about_settings(status, text) or status < 400:
             raise BackendError(message, code="server-error")
         return GeneratorError(
             message, "refused" if any(c in text for c in DECLINED) else "error", code="server-error"

@@ -36,6 +36,8 @@ class CallPlan:
     shard: RunShard | None = None
     """The shard that this process works on; its calls have ledgers of their own, and those of the
     other shards are read."""
+    retry_failed: bool = False
+    """Whether calls that a server rejected, and whose rejection is recorded, are made once more."""
 
     def ledger(self, name: str) -> Ledger:
         """The ledger of a judge, by a name that no other judge has.
@@ -57,7 +59,8 @@ class CallPlan:
     ) -> Caller:
         """The caller of a backend, with a ledger named by a prefix and the digest of an identity.
 
-        An outage becomes answers with the status `error`. `holder`: who makes the calls; it has no
+        An outage becomes answers with the status `error`; a server that rejects model or key ends
+        the run. `holder`: who makes the calls; it has no
         end of its own, so the ledger is free for others when nobody holds it any more. Raises as
         `ledger`.
         """
@@ -70,6 +73,7 @@ class CallPlan:
             self.budget,
             concurrency=self.concurrency,
             stop_on_outage=False,
+            retry_failed=self.retry_failed,
         )
 
 

@@ -259,6 +259,7 @@ def check_tally(name: str, tally: Tally) -> None:
     if tally.labels and set(tally.labels) == {"error"} and not tally.recorded:
         failed = JudgeFailed(
             f"{name}: all {tally.labels['error']:,} calls failed; the first: {tally.first_error}",
+            "mend that, and run again; what a server rejected is asked again with --retry-failed",
             code="all-failed",
         )
         failed.questions = tally.labels["error"]

@@ -153,12 +153,14 @@ def run_study(
     progress: Progress = silent,
     scale: Scale = IN_PROCESS,
     trust: bool = True,
+    retry_failed: bool = False,
 ) -> StudyDone:
     """Does what is missing of a study; one cap holds over all of it, earlier commands included.
 
     file: path of a study file, or what stands in one. max_usd: in place of the file's. changes: as
     in `read_study`. scale: the processes that make and judge, and which part of all runs is this
-    one's; the result is the same. trust: whether code that the file names may run.
+    one's; the result is the same. trust: whether code that the file names may run. retry_failed:
+    whether calls are made once more whose rejection by a server is recorded.
     Raises StudyError for a bad file, RunError where it contradicts what is there, ReleaseError for
     data that can't be read, DataError for a corpus that isn't mined, InUseError where another
     process works here. What fails in a cell is in `failures`.
@@ -180,7 +182,8 @@ def run_study(
         read_corpus(Path(folder))
     rows = {suite: read_rows(study_file.data_of(suite), suite) for suite in study_file.suites}
     cap = study_file.max_usd if max_usd is None else max_usd
-    cost = Cost(study_file.concurrency, cap, Path(study_file.prices) if study_file.prices else None)
+    prices = Path(study_file.prices) if study_file.prices else None
+    cost = Cost(study_file.concurrency, cap, prices, retry_failed)
     with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
         study = Study.start(out, study_file, text, held if scale.shard else None)
         _check_rows(study, rows)
@@ -435,7 +438,7 @@ class _Session:
             self.failed[cell.key] = Failure(
                 cell,
                 f"{errors:,} of {questions:,} answers are errors: run the study again to ask for "
-                f"these once more",
+                f"these once more, with --retry-failed also those that a server rejected",
             )
 
     def _run_of(self, cell: Cell) -> Run | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,40 @@ def test_an_id_is_recorded_once(tmp_path: Path) -> None:
         ledger.append("a", WHO, ASK, DONE, None)
         with raises("duplicate-id", path, "call a", error=LedgerError):
             ledger.append("a", WHO, ASK, DONE, None)
+
+
+def test_a_line_that_was_copied_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with Ledger(path) as ledger:
+        ledger.append("a", WHO, ASK, DONE, "2")
     path.write_text(path.read_text() * 2)
-    with raises("duplicate-id", "call a", error=LedgerError):
-        Ledger(path)
+    with Ledger(path) as ledger:
+        assert [str(cost.usd) for _, cost in ledger.costs()] == ["2"]
+
+
+def test_of_several_answers_the_first_good_one_is_used_and_all_were_paid(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    failed, good = (replace(DONE, outcome=o, text=o) for o in ("error", "ok"))
+    with Ledger(path) as ledger:
+        assert ledger.next_name("a") == "a"
+        ledger.append("a", WHO, ASK, failed, "1")
+        assert ledger.next_name("a") == "a/answer2"
+        ledger.append("a", WHO, ASK, good, "2")
+        assert ledger.next_name("a") == "a/answer3"
+        with raises("duplicate-id", "call a", error=LedgerError):
+            ledger.append("a", WHO, ASK, good, "3")
+    lines = path.read_text().splitlines(keepends=True)
+    other = lines[-1].replace('"usd":"2"', '"usd":"4"')  # a process that no lock kept out
+    for text in ("".join([*lines, other]), "".join([other, *lines])):
+        path.write_text(text)
+        with Ledger(path) as ledger:
+            record = ledger.find("a", WHO, ASK)
+            assert record is not None and record.completion.text == "ok" and len(ledger) == 1
+            costs = {name: cost.usd for name, cost in ledger.costs()}
+            assert set(costs) == {"a", "a/answer2", "a/answer3"}
+            assert sum(filter(None, costs.values())) == 7
+            assert all(ledger.cost_of(name).usd == usd for name, usd in costs.items())  # type: ignore[union-attr]
+            assert ledger.cost_of("a/answer4") is None
 
 
 def test_rejects_a_second_process(tmp_path: Path) -> None:
