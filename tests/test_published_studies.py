@@ -6,10 +6,13 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from counterprior.eval.studies.detections import TableSources, open_table
 from counterprior.eval.studies.formats import format_table
+from counterprior.eval.studies.recipes import find_layout
+from counterprior.eval.studies.table_layout import PaperLine
 
 ROOT = Path(__file__).parents[1]
 COMMAND = re.compile(r"\$ counterprior study table (docs/studies/\S+\.zip)(?: --as (\S+))?(.*)")
@@ -62,3 +65,36 @@ def test_what_a_page_shows_is_recomputed(
     head, *rows = [shown(line) for line in first_table(after)]
     assert head == recomputed[0] and rows, page
     assert [row for row in rows if row not in recomputed] == [], page
+
+
+def test_verdicts_on_published_models_are_recomputed() -> None:
+    table = open_table(
+        "organism-prediction", TableSources([str(ROOT / "docs/studies/organism.zip")])
+    )
+    models, corpora = (find_layout(name).paper for name in ("ots-bench-4", "ots-bench-5"))
+    assert models and corpora
+    shares = sorted(float(values(line)[1]) for line in corpora.lines.values())
+    predicted = [place for place, c in enumerate(table.columns) if c.head == "predicted"]
+    assert [table.columns[place].label for place in predicted] == [f"{s:g} %" for s in shares]
+    expected = []
+    for name, printed in models.lines.items():
+        hom = float(values(printed)[0])
+        cells = [[line.cells[place].score for place in predicted] for line in table.lines]
+        verdicts = [
+            ", ".join("in" if score and hom in score.interval else "out" for score in of_guidance)
+            for of_guidance in cells
+        ]
+        expected.append([name, f"{hom:.1f}", *verdicts])
+    page = (ROOT / "docs" / "organisms.md").read_text("utf-8")
+    after = page.partition("### Held against published models")[2]
+    assert [shown(line) for line in first_table(after)][1:] == expected
+    homs = np.array([float(values(line)[0]) for line in models.lines.values()])
+    at_guidance_1 = [table.lines[0].cells[place].score for place in predicted]
+    copied = np.mean([np.abs(homs - (2 * share - 100)).mean() for share in shares])
+    fitted = np.mean([np.abs(homs - score.value).mean() for score in at_guidance_1 if score])
+    assert f"off by {copied:.0f} points on average, against\n{fitted:.0f}." in after
+
+
+def values(line: PaperLine) -> list[float]:
+    assert not isinstance(line.values, dict)
+    return [value for value in line.values if value is not None]

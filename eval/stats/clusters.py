@@ -174,6 +174,42 @@ def cluster_interval(
     return estimates
 
 
+def jackknife_interval(
+    values: ArrayLike, clusters: ArrayLike, ends: tuple[float, float], statistic: Statistic
+) -> Estimate:
+    """One statistic of the means of clustered values, with Student's t interval by the jackknife.
+
+    values, clusters, ends: as in `cluster_interval`; statistic: to shape (..., 1), finite for all
+    means within the ends.
+
+    Unlike `cluster_interval` it allows for no exception that was never seen: for a number that all
+    means decide together, e.g. a slope over them, of which some are at an end of their range as the
+    slope lets expect. NaN where a column has no value.
+    """
+    columns, labels = clustered(values, clusters)
+    means = _means(columns, labels, ends)
+    if np.isnan(means.share).any():
+        return Estimate(math.nan)
+    low, span = ends[0], ends[1] - ends[0]
+    value = float(statistic(low + span * means.share)[0])
+
+    def moved(changes: Array) -> float:
+        without = statistic(low + span * np.clip(means.share - changes, 0, 1))[..., 0]
+        return float(((value - without) ** 2).sum())
+
+    pairs = moved(means.twice)
+    error = math.sqrt(max(moved(means.changes) - pairs, pairs))
+    reach = student_quantile(float(min(means.freedom))) * error
+    return Estimate(
+        value,
+        Interval(value - reach, value + reach),
+        n=int((~np.isnan(columns)).any(axis=1).sum()),
+        clusters=int(min(means.clusters)),
+        error=error,
+        warning=means.warning,
+    )
+
+
 def _plain(means: _Means, columns: Array, ends: tuple[float, float]) -> list[Estimate]:
     """The means of columns (n, k) with their intervals, without draws."""
     fewest = int(min(means.clusters[means.clusters > 0], default=0))

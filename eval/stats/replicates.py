@@ -22,16 +22,20 @@ ONE_TRAINING = "one training: the interval is for other entities, not for other 
 """Warning of an interval that holds no variance between trainings."""
 
 
-def over_replicates(pooled: Estimate, values: ArrayLike, ends: tuple[float, float]) -> Estimate:
+def over_replicates(
+    pooled: Estimate, values: ArrayLike, ends: tuple[float, float], one_more: bool = False
+) -> Estimate:
     """The estimate with an interval for other trainings and other entities, both crossed.
 
     pooled: mean over all replicates, with its interval for other entities; values: shape (m,), the
-    same statistic of each replicate, NaN where it has none; ends: least and largest value possible.
+    same statistic of each replicate, NaN where it has none; ends: least and largest value possible;
+    one_more: the interval is one for what a single further training gives, in place of the mean.
 
     An end's distance is the root of the sum of two squares: the distance of the pooled interval,
     and that of Student's t with m - 1 degrees of freedom for the mean of m replicates (MOVER, Zou
-    and Donner 2008). What entities and trainings vary by together is in both, so that the interval
-    is conservative where trainings hardly differ. With one replicate, `warning` says what it lacks.
+    and Donner 2008), or for one more. What entities and trainings vary by together is in both, so
+    that the interval is conservative where trainings hardly differ. With one replicate, `warning`
+    says what it lacks.
     """
     x = np.asarray(values, dtype=float)
     x = x[~np.isnan(x)]
@@ -39,7 +43,8 @@ def over_replicates(pooled: Estimate, values: ArrayLike, ends: tuple[float, floa
         return pooled
     if len(x) < 2:
         return replace(pooled, warning=ONE_TRAINING)
-    reach = student_quantile(len(x) - 1) * float(x.std(ddof=1)) / math.sqrt(len(x))
+    spread = math.sqrt(1 / len(x) + one_more) * float(x.std(ddof=1))
+    reach = student_quantile(len(x) - 1) * spread
     low, high = pooled.interval
     return replace(
         pooled,

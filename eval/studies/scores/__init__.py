@@ -18,6 +18,7 @@ from . import (
     boxes,
     categories,
     checker,
+    dose,
     forward,
     gate,
     own_errors,
@@ -74,6 +75,9 @@ KINDS = {
         replicates.reads,
         pools=True,
         lacking="no image that counts, or no pair of trainings",
+    ),
+    "dose": ScoreKind(
+        dose.find, dose.NAMES, pools=True, lacking="not the same trainings of each share"
     ),
     "ucb": ScoreKind(bandit.find, bandit.NAMES, needs="rivals", lacking="fewer than 2 to choose"),
 }

@@ -71,8 +71,8 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
     """
     if len({*scope.conditions}) > 1:
         return _trend(name, scope)
-    runs = [_columns(name, cell, scope) for cell in scope.cells]
-    bases = [_columns(name, cell, scope) for cell in scope.less]
+    runs = [columns_of(name, cell, scope) for cell in scope.cells]
+    bases = [columns_of(name, cell, scope) for cell in scope.less]
     if not any(run.outcomes for run in runs) or len(bases) not in (0, len(runs)):
         return None
     sides, paired = (runs, bases) if bases else (runs, [None] * len(runs))
@@ -130,7 +130,7 @@ def _trend(name: str, scope: ScoreInputs) -> Score | None:
     """Of the conditions, in the order of the line."""
     by_condition: dict[int, list[float]] = {}
     for condition, cell in zip(scope.conditions, scope.cells, strict=True):
-        value = _estimate(name, [_columns(name, cell, scope)], []).value
+        value = _estimate(name, [columns_of(name, cell, scope)], []).value
         by_condition.setdefault(condition, []).append(value)
     lengths = {len(values) for values in by_condition.values()}
     if len(by_condition) < 2 or len(lengths) > 1:
@@ -139,7 +139,8 @@ def _trend(name: str, scope: ScoreInputs) -> Score | None:
     return Score.of(trend, name=f"replicates:{name}", unit="1", p_value=trend.p_value)
 
 
-def _columns(name: str, cell: LabeledRun, scope: ScoreInputs) -> Columns:
+def columns_of(name: str, cell: LabeledRun, scope: ScoreInputs) -> Columns:
+    """The images of one cell as a score counts them."""
     suite = open_suite(cell.suite)
     question, prior = prior_of(suite)
     worth = suite.worths[question]

@@ -1,7 +1,6 @@
 """`benchmarks/coverage.py`: every interval that the package prints has a simulation."""
 
 import importlib
-import importlib.util
 import inspect
 import math
 import pkgutil
@@ -13,10 +12,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from benchmark_files import BENCHMARKS, opened
 
 import counterprior.eval.stats as stats
 
-BENCHMARK = Path(stats.__file__).parents[2] / "benchmarks/coverage.py"
+BENCHMARK = BENCHMARKS / "coverage.py"
 NOT_SIMULATED = {
     "confidence_sequence": "benchmarks/race.py has the races that it decides",
     "cluster_bootstrap": "percentiles of the gate's kappa and of the checker's audit",
@@ -24,17 +24,6 @@ NOT_SIMULATED = {
     "corrected_rates": "benchmarks/detectability.py",
 }
 """Functions with intervals that `coverage.py` does not simulate, and why."""
-
-
-def opened(path: Path) -> ModuleType:
-    name = f"benchmark_{path.stem}"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +103,7 @@ def test_the_command_prints_a_line_for_a_family_and_exits_by_its_cells(tmp_path:
 
 def test_letters_seldom_tell_equal_generators_apart() -> None:
     """Two of them would differ if each pair were a cluster of its own."""
-    letters = opened(BENCHMARK.parent / "letters.py")
+    letters = opened(BENCHMARKS / "letters.py")
     rng = np.random.default_rng(0)
     pairs = [tuple(rng.choice(list("abcdefghijklmnop"), 2, replace=False)) for _ in range(300)]
     differs = [letters.any_letter_differs((9, n), pairs, 1.5, 0.4) for n in range(6)]

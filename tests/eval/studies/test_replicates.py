@@ -125,6 +125,55 @@ def test_conditions_in_order_have_a_trend(table: StudyTable, done: Study) -> Non
     assert "0.0" in format_table(table, "md")
 
 
+SHARES = "60/75/90"
+
+
+def doses_of(done: Study, *scores: str, lines: tuple[str, ...] = ("a-?", "b-?", "c-?")) -> Any:
+    columns = [{"label": s, "suite": HOM, "score": f"dose:{s}"} for s in scores]
+    layout = {"title": "t", "lines": {"all": {"generator": [*lines]}}, "columns": columns}
+    table = study_table(done, done.file.table.model_validate(layout))  # type: ignore[union-attr]
+    return [cell.score for cell in table.lines[0].cells]
+
+
+def test_conditions_that_are_shares_of_captions_predict_another(
+    done: Study, table: StudyTable
+) -> None:
+    gain, at_85, at_75, error = doses_of(
+        done,
+        f"gain:{SHARES}",
+        f"predicted:85:{SHARES}",
+        f"predicted:75:{SHARES}",
+        f"error:75:{SHARES}",
+    )
+    assert gain.unit == "1" and 1 < gain.value < 3 and gain.interval.low > 0.3
+    seen = [score(table, name, "order_effect").value for name in BIASES]
+    assert seen[1] < at_85.value < seen[2] and at_85.value in at_85.interval
+    assert at_85.n == gain.n == sum(score(table, name, "order_effect").n for name in BIASES)
+    assert error.value == pytest.approx(seen[1] - at_75.value) and error.unit == "%"
+    (alone,) = doses_of(done, "gain:60/90", lines=("a-?", "c-?"))
+    assert alone.value != gain.value
+    assert doses_of(done, "gain:60/90", lines=("a-?", "c-1")) == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "fact"),
+    [
+        ("gain:60/75", "wrong-count", "3 conditions"),
+        (f"gain:75:{SHARES}", "bad-option", "gain:75"),
+        (f"predicted:{SHARES}", "bad-option", "predicted:75"),
+        (f"predicted:75/80:{SHARES}", "bad-option", "75/80"),
+        ("gain:60/much/90", "bad-option", "60/much/90"),
+        ("gain:60/50/90", "out-of-range", "50 %"),
+        (f"predicted:100:{SHARES}", "out-of-range", "100 %"),
+        (f"error:80:{SHARES}", "unknown-name", "80 %"),
+        (f"gains:{SHARES}", "unknown-name", "dose:gains"),
+    ],
+)
+def test_a_malformed_dose_is_refused(done: Study, name: str, code: str, fact: str) -> None:
+    with raises(code, fact, error=UsageError):
+        doses_of(done, name)
+
+
 def test_previews_settle_and_a_switch_at_the_start_is_followed(table: StudyTable) -> None:
     early, late = (score(table, n, "valid") for n in ("settled", "settled later"))
     assert early.value < 70 < late.value == 100
