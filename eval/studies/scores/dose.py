@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....errors import UsageError
-from ...core import Score
+from ...core import Outcome, Score
+from ...stats.bootstrap import Array
 from ...stats.gain import Doses
 from ...suites.scoring import cluster_numbers
 from .replicates import columns_of
@@ -67,7 +68,9 @@ def _doses(
     captions: Sequence[float], runs: Sequence[Sequence[LabeledRun]], scope: ScoreInputs
 ) -> tuple[Doses, dict[str, int]]:
     """The images of all runs, by condition and training; and those that don't count, by label."""
-    blocks, trainings, outcomes = [], [], []
+    blocks: list[Array] = []
+    trainings: list[int] = []
+    outcomes: list[Outcome] = []
     excluded: dict[str, int] = {}
     for condition, of_share in enumerate(runs):
         for training, run in enumerate(of_share):
