@@ -20,6 +20,7 @@ import numpy as np
 from PIL import Image
 
 from .errors import UsageError
+from .extras import install_command
 from .images import BROKEN, LEAST_SIDE, MOST_PIXELS, ImageError, open_image, opened
 
 MOST_FRAMES = 3000
@@ -256,7 +257,8 @@ def _pyav() -> Any:
         import av
     except ModuleNotFoundError:
         raise UsageError(
-            "MP4 and WebM need av, which is not installed: pip install 'counterprior[video]'",
+            "MP4 and WebM need av, which is not installed",
+            install_command("video"),
             code="missing-library",
         ) from None
     return av

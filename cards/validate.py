@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..builders.build_result import ReviewRound
+from ..extras import install_command
 from ..progress import Progress, silent
 from ..release import (
     CHECKSUMS,
@@ -149,7 +150,7 @@ def integrity(
     else:
         notes.append(f"documents not compared: counterprior {made_with} rendered them")
     if util.find_spec("mlcroissant") is None:
-        notes.append("Croissant records not iterated: install counterprior[croissant]")
+        notes.append(f"Croissant records not iterated: {install_command('croissant')}")
     elif not quick:
         problems += record_problems(root, manifest, progress)
     return problems, notes

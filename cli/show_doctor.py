@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ..extras import install_command
 from .console import WRONG, print_json
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def print_machine(machine: Machine, tried: Mapping[str, str | None], as_json: bo
             versions = ", ".join(
                 f"{name} {version or 'missing'}" for name, version in libraries.items()
             )
-            remedy = f"; pip install 'counterprior[{extra}]'" if extra in machine.missing else ""
+            remedy = f"; {install_command(extra)}" if extra in machine.missing else ""
             print(f"{extra + ':':<13}{versions}{remedy}")
         print(f"{'devices:':<13}{'; '.join(machine.devices) or 'unknown without torch'}")
         for name, there in machine.keys.items():

@@ -24,16 +24,17 @@ from counterprior.eval.suites import SUITES
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
 FOUNDATION = set(
-    "addresses clip_files cpus errors fetching human_labels images parsing progress readings "
-    "schema specs storage".split()
+    "addresses clip_files cpus errors extras fetching human_labels images parsing progress "
+    "readings schema specs storage".split()
 )
 ROOT_MODULES = {"__init__", "__main__", "release", *FOUNDATION}
 
 MAY_IMPORT = {
     "addresses": set(),
-    "clip_files": {"errors", "images"},
+    "clip_files": {"errors", "extras", "images"},
     "cpus": set(),
     "errors": set(),
+    "extras": {"errors"},
     "fetching": {"addresses"},
     "progress": set(),
     "schema": set(),
@@ -324,7 +325,7 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
         "PIL",
     }
     rooms = {name.split(".")[1] for name in found if name.startswith("counterprior.")}
-    assert rooms == {"cli", "cpus", "errors", "progress"}
+    assert rooms == {"cli", "cpus", "errors", "extras", "progress"}
 
 
 def test_modules_of_eval_import_each_other_in_one_direction() -> None:

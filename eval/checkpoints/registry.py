@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 from ...errors import UsageError
+from ...extras import named_extras
 from ...specs import Options, Spec, load_factory
-from .extras import named_extras
 
 T = TypeVar("T")
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import UsageError
+from ...extras import install_command
 from .farm import Numbered, Reply, TaskWorker, WorkerHandle, do_bundle, open_task
 
 
@@ -52,7 +53,7 @@ class RayActors:
         if importlib.util.find_spec("ray") is None:
             raise UsageError(
                 "--engine ray needs Ray",
-                "pip install 'counterprior[ray]'",
+                install_command("ray"),
                 code="missing-library",
             )
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

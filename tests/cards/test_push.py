@@ -25,6 +25,7 @@ from counterprior.cards.push import execute
 from counterprior.cards.push_plan import planned
 from counterprior.cards.remote import Repository
 from counterprior.cards.validate import ReleaseReport, validate
+from counterprior.extras import install_command
 from counterprior.progress import Progress, silent
 from counterprior.release import parquet_path
 from counterprior.schema import CANARY, Row
@@ -513,7 +514,7 @@ def test_what_is_cheap_to_find_is_said_before_rows_are_checked(
             with raises(code, error=HubError), planned(world.next, settings, unread):
                 raise AssertionError("planned")
     monkeypatch.setattr("counterprior.cards.validate.util.find_spec", lambda name: None)
-    check_refused(world.next, "invalid-folder", "counterprior[croissant]")
+    check_refused(world.next, "invalid-folder", install_command("croissant"))
 
 
 def test_checks_of_rows_tell_how_many_configs_are_done(world: World) -> None:

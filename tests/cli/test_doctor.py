@@ -7,6 +7,7 @@ import pytest
 from counterprior.cli.doctor import doctor
 from counterprior.eval.checkpoints import machine
 from counterprior.eval.checkpoints.machine import examine_machine
+from counterprior.extras import install_command
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -40,4 +41,4 @@ def test_a_missing_library_is_named_with_its_extra(
     assert found.missing == {"models": ["no-such-library"]}
     assert found.extras["models"]["torch"]
     doctor()
-    assert "no-such-library missing; pip install 'counterprior[models]'" in capsys.readouterr().out
+    assert f"no-such-library missing; {install_command('models')}" in capsys.readouterr().out
