@@ -11,13 +11,19 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
 from .errors import DataError
 
-MOST_PIXELS = 64_000_000
-"""Width times height above which a picture is refused before it is decoded."""
+MOST_PIXELS = 40_000_000
+"""Width times height above which a picture is refused before it is decoded: 8K has 33 million, and
+each may take 8 bytes while it is decoded, from a file of a thousandth of that."""
+MOST_SIDE = 16_383
+"""Longer side, pixels, above which a picture is refused before it is decoded: WebP, in which
+thumbnails and publications are written, has no more."""
+BAND = 256
+"""Rows that are put on white at a time, so that the copies of a large picture stay small."""
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """Formats of images that are read, whatever the file is called: others run programs (EPS starts
 Ghostscript) or rarely tested decoders."""
@@ -40,8 +46,8 @@ def open_image(file: Path | BytesIO) -> Image.Image:
     ``scene`` is kept, as by `encode_png`.
 
     Raises ImageError for a file that is missing, not of `FORMATS`, truncated, animated, below
-    `LEAST_SIDE` or above `MOST_PIXELS` or `MOST_SCANS`. CMYK, grey and palette
-    pictures are converted, transparent ones put on white.
+    `LEAST_SIDE` or above `MOST_SIDE`, `MOST_PIXELS` or `MOST_SCANS`. CMYK, grey and palette
+    pictures are converted, deep ones as `shallow` does, transparent ones put on white.
     """
     with opened(file) as image:
         return settle_image(image)
@@ -58,8 +64,8 @@ BROKEN = (
 def opened(file: Path | BytesIO, formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Image]:
     """A stranger's image of which only the header was read, and which is affordable to decode.
 
-    Raises ImageError for a file that is missing, not of `formats`, above `MOST_PIXELS` or
-    `MOST_SCANS`, or that turns out broken within the block.
+    Raises ImageError for a file that is missing, not of `formats`, above `MOST_SIDE`,
+    `MOST_PIXELS` or `MOST_SCANS`, or that turns out broken within the block.
     """
     try:
         with warnings.catch_warnings():
@@ -90,7 +96,7 @@ def settle_image(image: Image.Image) -> Image.Image:
     _check_cost(image)
     _check(image)
     image.load()
-    plain = _on_white(ImageOps.exif_transpose(image))
+    plain = on_white(_upright(image))
     scene = image.info.get("scene")
     plain.info = {"scene": scene} if isinstance(scene, str) else {}
     return plain
@@ -113,12 +119,21 @@ def scans(image: Image.Image) -> int:
     return count
 
 
-def _check_cost(image: Image.Image) -> None:
+def check_size(image: Image.Image) -> None:
+    """Raises ImageError above `MOST_SIDE` or `MOST_PIXELS`; decodes nothing."""
     width, height = image.size
+    if max(width, height) > MOST_SIDE:
+        raise ImageError(
+            f"is {width} x {height}, a side above {MOST_SIDE:,} pixels", code="image-too-large"
+        )
     if width * height > MOST_PIXELS:
         raise ImageError(
             f"is {width} x {height}, more than {MOST_PIXELS:,} pixels", code="image-too-large"
         )
+
+
+def _check_cost(image: Image.Image) -> None:
+    check_size(image)
     if (passes := scans(image)) > MOST_SCANS:
         raise ImageError(
             f"is a JPEG of {passes} scans, more than {MOST_SCANS}", code="image-too-large"
@@ -135,20 +150,20 @@ def encode_png(image: Image.Image, level: int = 6) -> bytes:
         metadata.add_text("scene", scene)
         how = {"compress_type": Z_RLE}
     buffer = BytesIO()
-    image.convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata, **how)
+    shallow(image).convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata, **how)
     return buffer.getvalue()
 
 
 def pixels_digest(image: Image.Image) -> str:
     """SHA-256 of what is seen: width, height and RGB bytes, upright and on white as `open_image`
     has them, whatever the file's format."""
-    visible = _on_white(ImageOps.exif_transpose(image))
+    visible = on_white(_upright(image))
     return hashlib.sha256(b"%d %d " % visible.size + visible.tobytes()).hexdigest()
 
 
 def plain_png(image: Image.Image) -> bytes:
     """PNG of the pixels alone, for whoever must not see how a picture came about."""
-    plain = image.convert("RGB")
+    plain = shallow(image).convert("RGB")
     plain.info = {}
     buffer = BytesIO()
     plain.save(buffer, "PNG", compress_level=1)
@@ -166,13 +181,39 @@ def _check(image: Image.Image) -> None:
         raise ImageError("is animated", code="animated-image")
 
 
-def _on_white(image: Image.Image) -> Image.Image:
-    if "A" in image.getbands() or "transparency" in image.info:
-        layered = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", layered.size, "white"), layered).convert(
-            "RGB"
-        )
-    return image.convert("RGB")
+def shallow(image: Image.Image) -> Image.Image:
+    """An image with 8 bits a channel: of 16 bits of grey the upper 8, as Pillow takes them of 16
+    bits a color. Converted by Pillow, all grey above 255 of 65,535 would be white.
+    """
+    if not image.mode.startswith("I;16"):
+        return image
+    import numpy as np
+
+    deep = np.asarray(image).astype(np.uint16)
+    grey = Image.fromarray((deep >> 8).astype(np.uint8))
+    clear = image.info.get("transparency")
+    if isinstance(clear, int):
+        grey.putalpha(Image.fromarray(np.where(deep == clear, 0, 255).astype(np.uint8)))
+    return grey
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """The image turned as its EXIF says; itself, and no copy of a large one, if it is upright."""
+    turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+    return ImageOps.exif_transpose(image) if turned else image
+
+
+def on_white(image: Image.Image) -> Image.Image:
+    """An image as RGB: deep grey as `shallow` has it, transparent pixels put on white."""
+    image = shallow(image)
+    if "A" not in image.getbands() and "transparency" not in image.info:
+        return image.convert("RGB")
+    plain = Image.new("RGB", image.size)
+    for top in range(0, image.height, BAND):
+        band = image.crop((0, top, image.width, min(top + BAND, image.height))).convert("RGBA")
+        ground = Image.new("RGBA", band.size, "white")
+        plain.paste(Image.alpha_composite(ground, band).convert("RGB"), (0, top))
+    return plain
 
 
 def _reason(error: Exception, file: Path | BytesIO) -> str:

@@ -9,7 +9,7 @@ from io import BytesIO
 
 from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
-from ...images import MOST_SCANS, scans
+from ...images import MOST_PIXELS, MOST_SCANS, on_white, scans
 
 MAGIC = {
     "JPEG": (b"\xff\xd8\xff",),
@@ -25,7 +25,7 @@ MAGIC = {
 class PixelLimits:
     """Limits on the images that are stored, and their format."""
 
-    max_pixels: int = 40_000_000
+    max_pixels: int = MOST_PIXELS
     """Most pixels by the header, checked before decoding."""
     min_side: int = 100
     """Least shorter side, pixels (the paper: 100 x 100)."""
@@ -135,11 +135,7 @@ def _rgb(image: Image.Image) -> Image.Image:
                 return converted
         except (ImageCms.PyCMSError, OSError):
             pass  # a broken profile is no reason to lose the image
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        ground = Image.new("RGBA", rgba.size, "white")
-        return Image.alpha_composite(ground, rgba).convert("RGB")
-    return image.convert("RGB")
+    return on_white(image)
 
 
 def dhash(image: Image.Image) -> str:

@@ -20,7 +20,7 @@ from PIL import Image
 
 from ...clip_files import Clip, ending_of, read_clip
 from ...errors import DataError
-from ...images import ImageError, encode_png, open_image, opened
+from ...images import ImageError, check_size, encode_png, open_image, opened
 from ...storage import write_whole
 from ..core import (
     Case,
@@ -139,7 +139,8 @@ class ImageStore:
 
 
 def _png(image: Image.Image) -> bytes:
-    """The PNG that an image was read from, or a new one."""
+    """The PNG that an image was read from, or a new one. Raises ImageError for a large image."""
+    check_size(image)  # which no judge would be shown
     encoded: bytes | None = image.info.get(ENCODED)
     return encoded or encode_png(image)
 

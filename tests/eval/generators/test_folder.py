@@ -154,7 +154,7 @@ def test_bad_images_have_a_name_and_the_rest_goes_on(
         (2, "a side below 16"),
         (3, "not a readable image"),
         (4, "not a readable image"),
-        (5, "more than 64,000,000 pixels"),
+        (5, "more than 40,000,000 pixels"),
         (6, "is animated"),
         (8, "loop of links"),
     ):
