@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PIL import Image
 
 from ...errors import UsageError
 from ..checkpoints.registry import Identity, python_identity
 from ..core import Case, GeneratorError, ImageRequest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class FunctionGenerator:
@@ -71,13 +75,41 @@ class MappingGenerator:
 
 
 def _image_or_path(value: Any) -> Image.Image | Path:
+    """What a function or mapping gives for one image, as pipelines return it, too.
+
+    A list of one, or an array of shape (height, width) or (height, width, 3 or 4): bytes, or floats
+    in [0, 1]. Raises GeneratorError for anything else.
+    """
+    if isinstance(value, (list, tuple)) and len(value) == 1:
+        return _image_or_path(value[0])
+    if isinstance(value, np.ndarray):
+        return _image_of(value[0] if value.ndim == 4 and len(value) == 1 else value)
     if isinstance(value, str):
         return Path(value)
     if isinstance(value, (Image.Image, Path)):
         return value
     raise GeneratorError(
-        f"a {type(value).__name__} is neither a PIL image nor a path", code="wrong-type"
+        f"a {type(value).__name__} is neither a PIL image nor a path, nor an array or list of one",
+        code="wrong-type",
     )
+
+
+def _image_of(pixels: NDArray[Any]) -> Image.Image:
+    fits = pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))
+    if pixels.dtype.kind == "f" and fits and pixels.size:
+        if not 0 <= pixels.min() <= pixels.max() <= 1:  # not a number isn't either
+            raise GeneratorError(
+                f"floats of an image are in [0, 1], not from {pixels.min():g} to {pixels.max():g}",
+                code="wrong-type",
+            )
+        pixels = (pixels * 255).round().astype(np.uint8)
+    if not (fits and pixels.size and pixels.dtype == np.uint8):
+        raise GeneratorError(
+            f"an array of {pixels.dtype} and shape {pixels.shape} is no image: give bytes, or "
+            f"floats in [0, 1], of shape (height, width, 3)",
+            code="wrong-type",
+        )
+    return Image.fromarray(pixels)
 
 
 def _takes_source(function: Callable[..., Any]) -> bool:

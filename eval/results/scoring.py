@@ -6,6 +6,7 @@ Only `write_results` writes; the command `score` calls it.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -450,6 +451,17 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
                 f"the {role} is code without a version ({describe(identity)}): pass identity="
             )
     notes += run.notes(outcome.case for outcome in judged)
+    failed = [i for i in run.images().values() if i.status == "error"]
+    if failed:
+        notes.append(
+            f"{len(failed):,} images could not be made, the first: {_quoted(failed[0].message)}"
+        )
+    unread = [v for o in judged for v in o.verdicts.values() if v.label == "unparsed"]
+    if unread:
+        notes.append(
+            f"{len(unread):,} answers could not be read as a label of their question, the first: "
+            f"{_quoted(unread[0].raw)}"
+        )
     notes += [
         f"{probe}: the judge gives the same answer {report.consistency:.1%} of {report.n:,} times. "
         f"Its errors pull averages of answers toward what guessing gives, also over probes"
@@ -460,6 +472,11 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
     if unjudged:
         notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")
     return notes
+
+
+def _quoted(text: str) -> str:
+    """The beginning of somebody's text, on one line."""
+    return textwrap.shorten(text, 160, placeholder=" ...") or "an empty text"
 
 
 def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, float]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from refusals import raises
 
 import counterprior
 from counterprior.errors import RunFailed, UsageError
-from counterprior.eval.core import describe
-from counterprior.eval.generators import open_generator
+from counterprior.eval.core import GeneratorError, ImageRequest, describe
+from counterprior.eval.generators import as_generator, open_generator
 
 
 def white(prompt: str, seed: int) -> Image.Image:
@@ -81,3 +82,45 @@ def test_options_of_a_factory_are_part_of_its_identity(
     few, many = (open_generator(f"python:own_factory:make?steps={n}") for n in (4, 8))
     assert few.identity() != many.identity()
     assert describe(few.identity()) == "python:own_factory:make?steps=4"
+
+
+def test_scores_say_what_an_image_failed_of_and_what_a_judge_answered(text_release: Path) -> None:
+    def sometimes(prompt: str, seed: int) -> Image.Image:
+        return broken(prompt, seed) if seed % 2 else white(prompt, seed)
+
+    result = evaluate(text_release, sometimes, lambda question: 7, seeds=4, unchecked=True)
+    failed = result.failures["images"]["error"]
+    assert f"{failed} images could not be made, the first: RuntimeError: no memory left" in str(
+        result
+    )
+    assert any(n.endswith("as a label of their question, the first: 7") for n in result.notes)
+
+
+GREY = np.full((16, 16, 3), 51, np.uint8)
+
+
+@pytest.mark.parametrize(
+    "pixels", [GREY, GREY / 255, GREY[None], [GREY], [Image.fromarray(GREY)], GREY[:, :, 0]]
+)
+def test_an_image_comes_as_pipelines_return_it(pixels: Any) -> None:
+    generator = as_generator(lambda prompt, seed: pixels, "v1")
+    image = generator.generate(ImageRequest("a cat", 1))
+    assert isinstance(image, Image.Image) and image.convert("RGB").getpixel((3, 3)) == (51, 51, 51)
+
+
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        GREY * 1.0,
+        GREY / 255 - 0.5,
+        np.full((2, 2), np.nan),
+        GREY.astype(int),
+        GREY[:0],
+        np.zeros(3),
+        [],
+        [GREY] * 2,
+    ],
+)
+def test_what_is_no_image_is_refused(pixels: Any) -> None:
+    with raises("wrong-type", error=GeneratorError):
+        as_generator(lambda prompt, seed: pixels, "v1").generate(ImageRequest("a cat", 1))
