@@ -7,8 +7,10 @@ import fcntl
 import gc
 import json
 import os
+import random
 import secrets
 import shutil
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from . import leases
 from .errors import DataError, InUseError
 
 PARTIAL = ".partial"
@@ -116,14 +119,18 @@ class RecordLog:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a+b", buffering=0)
-        self._file.truncate(_whole_lines(self._file))
+        self._end = cut_torn_line(self._file)
 
     def append(self, record: Mapping[str, Any]) -> int:
-        """Writes a record and waits until it is on disk; returns where it starts, bytes."""
+        """Writes a record and waits until it is on disk; returns where it starts, bytes.
+
+        Raises InUseError where another process writes the file as well.
+        """
         line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        place = self._end
         # A lone surrogate in a model's answer must not lose the record.
-        place = self._file.seek(0, os.SEEK_END)
-        append_bytes(self._file.fileno(), line.encode("utf-8", "backslashreplace") + b"\n")
+        data = line.encode("utf-8", "backslashreplace") + b"\n"
+        self._end = append_bytes(self._file.fileno(), data, place, self.path)
         os.fsync(self._file.fileno())
         return place
 
@@ -142,16 +149,42 @@ class RecordLog:
         self._file.close()
 
 
-def append_bytes(file: int, data: bytes) -> None:
-    """Appends all of it to an open file, or nothing if the disk fails: half a line in the middle
-    of a log would damage it, and a buffer would bring it back later."""
-    end, written = os.fstat(file).st_size, 0
+def append_bytes(file: int, data: bytes, end: int, path: Path) -> int:
+    """Appends to a file that is open for appending and has so many bytes; returns its new size.
+
+    All of it is written, or nothing if the disk fails: half a line in the middle of a log would
+    damage it, and a buffer would bring it back later. Raises InUseError where the file has grown by
+    what somebody else wrote: nothing is lost, but two that answer the same questions pay twice.
+    """
+    _check_size(file, end, path)
+    written = 0
     try:
         while written < len(data):
             written += os.write(file, data[written:])
     except OSError:
-        os.ftruncate(file, end)
+        if os.fstat(file).st_size == end + written:  # else a line of somebody else comes after
+            os.ftruncate(file, end)
         raise
+    _check_size(file, end + len(data), path)
+    return end + len(data)
+
+
+def _check_size(file: int, expected: int, path: Path) -> None:
+    if os.fstat(file).st_size != expected:
+        raise InUseError(
+            f"{path} is written by another process at the same time, so the locks of this disk do "
+            f"not work: end all but one of them, and run the same command again",
+            code="in-use",
+        )
+
+
+def cut_torn_line(file: BinaryIO) -> int:
+    """Cuts off a last line without its line feed; returns how many bytes are left."""
+    size = file.seek(0, os.SEEK_END)
+    whole = _whole_lines(file)
+    if whole != size and os.fstat(file.fileno()).st_size == size:  # nobody is writing it right now
+        file.truncate(whole)
+    return os.fstat(file.fileno()).st_size
 
 
 def _whole_lines(file: BinaryIO) -> int:
@@ -242,10 +275,17 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL})
+"""Errors by which a disk says that it has no locks; any other says that a lock is held, or that
+the disk fails."""
+_HELD = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
+
+
 class Lock:
     """Keeps a second process out of a folder; ends with the process, however that ends.
 
-    The lock file is never removed: a removed one could be locked twice.
+    The lock file is never removed: a removed one could be locked twice. A lease beside it, see
+    `leases`, does the same on disks whose locks exclude nobody, or that have none.
     """
 
     def __init__(
@@ -265,12 +305,27 @@ class Lock:
             raise DataError(f"{path} is a link and no lock: remove it", code="not-a-file") from None
         how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(self._file, how if wait else how | fcntl.LOCK_NB)
-        except OSError:
+            if not _flock(self._file, how if wait else how | fcntl.LOCK_NB):
+                raise _in_use(resource, leases.holder(path))
+            while (owner := self._take(path, shared)) is not None:
+                if not wait:
+                    raise _in_use(resource, str(owner))
+                time.sleep(random.uniform(0.01, 0.05))
+        except BaseException:
             os.close(self._file)
-            raise InUseError(
-                f"{resource} is in use by another process: wait until it ends", code="in-use"
-            ) from None
+            raise
+
+    def _take(self, path: Path, shared: bool) -> leases.Owner | None:
+        """Writes a lease, or returns who has one that excludes it."""
+        self._lease = leases.Lease(path, shared)
+        try:
+            owner = next(self._lease.others(), None)
+        except BaseException:
+            self._lease.release()
+            raise
+        if owner is not None:
+            self._lease.release()
+        return owner
 
     def __enter__(self) -> Lock:
         return self
@@ -280,9 +335,78 @@ class Lock:
 
     def release(self) -> None:
         """Lets the next process in."""
-        # A child that was forked meanwhile has the file open too: closing ours would not unlock it.
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-        os.close(self._file)
+        try:
+            self._lease.release()
+        finally:
+            # A child that was forked meanwhile has the file open too: closing ours would not
+            # unlock it.
+            _flock(self._file, fcntl.LOCK_UN)
+            os.close(self._file)
+
+
+def _flock(file: int, how: int) -> bool:
+    """Takes or gives back a lock of the system; False where another process holds it. A disk
+    without locks gives it to everybody."""
+    try:
+        fcntl.flock(file, how)
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        if error.errno not in NO_LOCKS:
+            raise
+    return True
+
+
+def _in_use(resource: str, owner: str) -> InUseError:
+    return InUseError(f"{resource} is in use by {owner}: wait until it ends", code="in-use")
+
+
+def holds_only_locks(folder: Path) -> bool:
+    """Whether a folder has nothing but locks, and what a killed process left unfinished."""
+    return all(path.suffix in (".lock", leases.SUFFIX, PARTIAL) for path in folder.iterdir())
+
+
+class Turns:
+    """Turns at a file that several processes write, for a moment each."""
+
+    def __init__(self, path: Path) -> None:
+        """path: of the file, which exists."""
+        self._path = path
+        self._excludes: bool | None = None
+
+    @contextmanager
+    def turn(self, file: int) -> Iterator[None]:
+        """The turn of this process, whose open file it is; waits for those of others."""
+        if self._excludes is None:
+            self._excludes = _excludes(file, self._path)
+        if not self._excludes:
+            with Lock(self._path.with_suffix(".turn.lock"), str(self._path), wait=True):
+                yield
+            return
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _excludes(file: int, path: Path) -> bool:
+    """Whether a lock on an open file keeps out who opens it again: elsewhere locks may do nothing,
+    or not be there."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return False
+    try:
+        again = os.open(path, os.O_RDWR)
+        try:
+            return not _flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(again)
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def folder_lock(path: Path) -> Lock:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast, get_args
 
 from ..errors import DataError
-from ..storage import Lock, RecordError, append_bytes, read_places, write_whole
+from ..storage import Lock, RecordError, append_bytes, cut_torn_line, read_places, write_whole
 from .chat import CallOutcome, ChatRequest, Completion, Usage
 from .spending import Charge, read_usd
 
@@ -113,10 +113,10 @@ class Ledger:
             self._release()
             raise
         # Not a `RecordLog`: threads share one wait for the disk here, and need a record's place.
-        self._file: BinaryIO | None = None if read_only else path.open("ab", buffering=0)
+        self._file: BinaryIO | None = None if read_only else path.open("a+b", buffering=0)
         self._reader = path.open("rb")
         if self._file is not None:
-            self._file.truncate(self._end)
+            cut_torn_line(self._file)
 
     def __enter__(self) -> Ledger:
         return self
@@ -356,9 +356,8 @@ class Ledger:
     def _write(self, line: str) -> tuple[int, int]:
         assert self._file is not None
         raw = line.encode("ascii") + b"\n"
-        append_bytes(self._file.fileno(), raw)
         place = (self._end, len(raw))
-        self._end += len(raw)
+        self._end = append_bytes(self._file.fileno(), raw, self._end, self.path)
         return place
 
     def _sync(self, end: int) -> None:

@@ -5,20 +5,22 @@ closes it with what it cost. An intent that nothing closes counts at its worst c
 run too, until a person settles it: a kill, a cut connection or a time-out frees no money.
 
 Whoever appends holds the file's lock and has read what others appended, so that no two processes
-give out the same money. An append reaches the system at once, but not the disk: a process that dies
-loses nothing. A power cut may lose the last lines; what they closed is found again in the ledgers,
-whose answers are on disk, and attempts that are known to be lost are synced. So it forgets at most
-the attempts that were under way.
+give out the same money. Where two append at once all the same, because the disk's locks do not
+work, both lines stay whole, at least one process notices it, and its run ends. An append reaches
+the system at once, but not the disk: a process that dies loses nothing. A power cut may lose the
+last lines; what they closed is found again in the ledgers, whose answers are on disk, and attempts
+that are known to be lost are synced. So it forgets at most the attempts that were under way.
 
 {"intent": CALL, "in": SOURCE, "usd": "0.05"}                         its id is its first byte
 {"closes": [IDS], "in": SOURCE, "usd": "0.01", "recorded": true}      what they came to together
 {"lost": [IDS]}                                                       may be billed; nobody waits
 {"found": SOURCE, "usd": "2.5"}                                       in a ledger, not in this file
+
+A line of spaces stands in place of one that could not be read, see `engine.repair`.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -26,14 +28,14 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, RunFailed
-from ..storage import Lock
+from ..storage import Lock, Turns, append_bytes
 from .chat import Usage
 
 SPENDING = "spending.jsonl"
@@ -148,6 +150,7 @@ class SpendingLog:
         self._value = value
         self._threads = threading.Lock()
         self._file: int | None = None
+        self._turns: Turns | None = None
         self._owner = 0
         self._ends: list[Callable[[], object]] = []
         self._end = self._lines = 0
@@ -208,12 +211,9 @@ class SpendingLog:
         with self._threads:
             try:
                 file = self._opened()
-                fcntl.flock(file, fcntl.LOCK_EX)
-                try:
+                with nullcontext() if self._turns is None else self._turns.turn(file):
                     self._read(file)
                     yield
-                finally:
-                    fcntl.flock(file, fcntl.LOCK_UN)
             except OSError as error:
                 raise SpendingError(
                     f"{error.filename or self.path}: {(error.strerror or str(error)).lower()}: "
@@ -268,12 +268,13 @@ class SpendingLog:
                 number, name = tempfile.mkstemp()
                 os.unlink(name)
             else:
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 subject = f"the money in {self.path}"
                 used = Lock(self.path.with_suffix(".lock"), subject, shared=not self._alone)
                 self._ends.append(weakref.finalize(self, used.release))
                 number = os.open(self.path, flags, 0o644)
+                self._turns = Turns(self.path)
             # Nobody ends a budget: its files are closed when nobody holds it.
             self._ends.append(weakref.finalize(self, os.close, number))
             self._file = number
@@ -282,9 +283,9 @@ class SpendingLog:
     def _append(self, line: Mapping[str, Any]) -> None:
         file = self._opened()
         data = json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n"
-        os.lseek(file, self._end, os.SEEK_SET)
-        while data:
-            data = data[os.write(file, data) :]
+        if self.path is None:  # nobody else has it
+            os.lseek(file, self._end, os.SEEK_SET)
+        append_bytes(file, data, self._end, self.path or Path(SPENDING))
         self._read(file)
 
     def _read(self, file: int) -> None:
@@ -295,7 +296,8 @@ class SpendingLog:
         *lines, torn = os.pread(file, size - self._end, self._end).split(b"\n")
         for line in lines:
             try:
-                self._apply(json.loads(line))
+                if not line.isspace():
+                    self._apply(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
                     f"{self.path}:{self._lines + 1}: not a line of spending; restore the file",

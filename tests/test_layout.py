@@ -24,7 +24,7 @@ from counterprior.eval.suites import SUITES
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
 FOUNDATION = set(
-    "addresses clip_files cpus errors extras fetching human_labels images parsing progress "
+    "addresses clip_files cpus errors extras fetching human_labels images leases parsing progress "
     "readings schema specs storage".split()
 )
 ROOT_MODULES = {"__init__", "__main__", "release", *FOUNDATION}
@@ -39,7 +39,8 @@ MAY_IMPORT = {
     "progress": set(),
     "schema": set(),
     "specs": {"errors"},
-    "storage": {"errors"},
+    "leases": set(),
+    "storage": {"errors", "leases"},
     "images": {"errors"},
     "parsing": {"errors", "storage"},
     "human_labels": {"parsing", "errors"},

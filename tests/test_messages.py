@@ -6,6 +6,7 @@ improve a message, change it here and where it is raised.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -76,7 +77,7 @@ MESSAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a locked folder": (
         lock_twice,
-        "the run is in use by another process: wait until it ends",
+        f"the run is in use by process {os.getpid()}: wait until it ends",
     ),
     "a call beyond the budget": (
         spend,

@@ -33,7 +33,7 @@ from typing import Any
 from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError
 from ...parsing import Digest, Dollars, parse_as, write_rows
-from ...storage import PARTIAL, Lock, write_json
+from ...storage import Lock, holds_only_locks, write_json
 from ..core import OBSERVED, Case, describe
 from ..roundtrips.routes import TRIP
 from ..store.answers import AnswerLog, answerer_folder
@@ -213,7 +213,7 @@ class Run:
                     code="another-run",
                 )
         else:
-            if root.exists() and any(p.suffix not in (".lock", PARTIAL) for p in root.iterdir()):
+            if root.exists() and not holds_only_locks(root):
                 raise RunError(
                     f"{root} is not empty and not a run: choose another --out",
                     code="folder-not-empty",

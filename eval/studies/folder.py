@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, InUseError
-from ...storage import PARTIAL, Lock, write_json, write_whole
+from ...storage import Lock, holds_only_locks, write_json, write_whole
 from ..engine.evaluation import RunSettings
 from ..engine.image_scores import ScoreLog, scoring_identity
 from ..engine.run import CASES, HEADER, Run, RunError
@@ -106,7 +106,7 @@ class Study:
                 held.enter_context(study._claim())
             if (root / FILE).exists():
                 study._check_runs()
-            elif root.exists() and any(p.suffix not in (".lock", PARTIAL) for p in root.iterdir()):
+            elif root.exists() and not holds_only_locks(root):
                 raise RunError(
                     f"{root} is not empty and not a study",
                     "choose another --out",

@@ -76,7 +76,7 @@ def files(root: Path, left_out: Sequence[str] = ()) -> dict[str, bytes]:
         if (
             path.is_dir()
             or remembered
-            or path.suffix in (".lock", ".partial")
+            or path.suffix in (".lock", ".lease", ".partial")
             or "spending.jsonl" in name
         ):
             continue
