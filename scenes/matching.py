@@ -25,6 +25,8 @@ SCALES = (0.89, 0.95, 1.01)
 """Sizes to search for; the renderer draws 0.88 to 1.04."""
 SMALL = (0.45, 0.48, 0.51)
 """Sizes to search for when figures stand one above the other, drawn at 0.44 to 0.52."""
+OF_SEVERAL = (*SMALL, 0.64, 0.68, 0.72, 0.76)
+"""Sizes to search for among three and more figures, which are never drawn at the full size."""
 _SHAPE = (HEIGHT // SHRINK, WIDTH // SHRINK)
 """Height and width of what is searched and of every transform. They wrap around the edges, which
 needs no padding: only places where a template lies wholly inside count."""

@@ -14,7 +14,7 @@ from PIL import Image
 
 from ...scenes.drawing import acting_image, placed_image
 from ...scenes.language import entity_of
-from ...scenes.matching import SCALES, SHRINK, SMALL, Match, SearchedImage
+from ...scenes.matching import OF_SEVERAL, SCALES, SHRINK, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
 from ...scenes.sprites import atlas_digest, entity_names
 from ..geometry.boxes import Size
@@ -23,10 +23,8 @@ from .loading import SingleImageDetector
 
 FOUND = 0.6
 """Minimum correlation of a detected figure, as in the judge `pixels`."""
-BETWEEN = (0.64, 0.68, 0.72, 0.76)
-"""Sizes of three in a row, and of figures behind another."""
-SIZES = (*SCALES, *SMALL, *BETWEEN)
-"""Sizes of figures beside each other, one above the other, and in between."""
+SIZES = (*SCALES, *OF_SEVERAL)
+"""All sizes: one of two figures may stand behind the other."""
 LIKE = 40.0
 """Maximum mean difference of colors, of 255, of a true match: correlation alone
 takes a frame on the wall for a chair. Of 93 figures 91 are below, of 70 false matches 3."""
@@ -60,8 +58,7 @@ class PixelDetector(AtlasDetector):
 
     def detect_image(self, request: Request) -> list[Detection]:
         entities = {query: entity(query) for query in request.queries}
-        # Three and more are never drawn at the full size.
-        sizes = SIZES if len(entities) < 3 else SIZES[len(SCALES) :]
+        sizes = SIZES if len(entities) < 3 else OF_SEVERAL
         remaining = SearchedImage(request.image)
         matches = {query: remaining.find(name, scales=sizes) for query, name in entities.items()}
         detections: list[Detection] = []

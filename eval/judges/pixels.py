@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...scenes.language import entity_of
-from ...scenes.matching import SCALES, SMALL, Match, SearchedImage
+from ...scenes.matching import OF_SEVERAL, SCALES, SMALL, Match, SearchedImage
 from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest
 from ..core import Question, Verdict
@@ -35,7 +35,7 @@ class PixelJudge(OneByOne):
     """Tasks of the questions that it can answer."""
 
     def identity(self) -> dict[str, str]:
-        return {"kind": "pixels", "version": "1", "atlas": atlas_digest()[:12]}
+        return {"kind": "pixels", "version": "2", "atlas": atlas_digest()[:12]}
 
     def verdict(self, question: Question) -> Verdict:
         try:
@@ -50,7 +50,9 @@ class PixelJudge(OneByOne):
 def _find_both(question: Question) -> tuple[Match, Match]:
     """The best match of each subject, in a plain pose or its own."""
     image = SearchedImage(question.images[-1])
-    scales = SMALL if question.facts.get("axis") == "vertical" else SCALES
+    scales: tuple[float, ...] = SMALL if question.facts.get("axis") == "vertical" else SCALES
+    if "objects" in question.facts:
+        scales = OF_SEVERAL
     poses = [find_pose(question.facts.get(fact, "")) or "" for fact in ("first", "second")]
     wanted = [
         (entity_of(subject), tuple(dict.fromkeys(("", pose))), scales)
