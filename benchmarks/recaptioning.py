@@ -1,19 +1,21 @@
 """Does a prior grow or fade when a model is retrained on its own images?
 
-    python benchmarks/recaptioning.py ORGANISM --out DIR [--guidance 2] [--kept 0.5 --captioner 0.5]
+    python benchmarks/recaptioning.py ORGANISM --out DIR [--guidance 2] [--gain 1.4]
+        [--kept 0.5 --captioner 0.5]
 
 ORGANISM is a folder of `counterprior organism train`: generation 0. Each generation draws the
 neutral prompts of `trained.jsonl`, two orders of mention with two seeds each, and the next one
 begins as it and is trained on these images alone. A caption is the image's prompt in the share
 `--kept`. The others are written afresh by a captioner that sees who stands where (the judge
 `pixels`) and names the left one first in the share `--captioner`; it leaves out images in which it
-does not see both. One line a generation: the order effect of its images, and what is expected of
-one that learns the share of its captions exactly. Seeded; killed, it goes on with the same command.
+does not see both. One line a generation: the order effect of its images, and what is expected.
+Seeded; killed, it goes on with the same command.
 
 Expected: with s the share of images with the first-mentioned on the left, m the share of prompts
-that are kept and q the captioner's, captions name the left one first in the share m s + (1 - m) q.
-Guidance w draws from p(x|c)^w p(x)^(1 - w) up to a factor (Ho and Salimans 2022). If p(x) has no
-side, it multiplies the log odds of that share by w. The order effect is 100 (2 s - 1).
+that are kept and q the captioner's, captions name the left one first in the share m s + (1 - m) q,
+and images follow with the gain `--gain` on the log odds of it (`eval/stats/gain.py`). Left out, it
+is the guidance: guidance w draws from p(x|c)^w p(x)^(1 - w) up to a factor (Ho and Salimans 2022),
+which multiplies the log odds by w if p(x) has no side. The order effect is 100 (2 s - 1).
 """
 
 from __future__ import annotations
@@ -29,22 +31,20 @@ from counterprior.eval.checkpoints.shipped import ABOUT, MODEL
 from counterprior.eval.organisms.corpus import Corpus
 from counterprior.eval.organisms.data import CaptionShares
 from counterprior.eval.organisms.organism import Organism, OrganismPlan
+from counterprior.eval.stats.gain import with_gain
 from counterprior.parsing import read_json, write_rows
 
 SEEDS = 2
 """Images of each prompt."""
 
 
-def expected(share: float, kept: float, captioner: float, guidance: float) -> float:
+def expected(share: float, kept: float, captioner: float, gain: float) -> float:
     """Share of the next generation's images with the first-mentioned on the left.
 
-    >>> expected(0.75, 1, 0.5, 1), round(expected(0.75, 1, 0.5, 2), 3), expected(0.9, 0.5, 0.5, 1)
-    (0.75, 0.9, 0.7)
+    >>> [round(expected(*s), 3) for s in ((0.75, 1, 0.5, 1), (0.75, 1, 0.5, 2), (0.9, 0.5, 0.5, 1))]
+    [0.75, 0.9, 0.7]
     """
-    captions = kept * share + (1 - kept) * captioner
-    if captions in (0, 1):
-        return captions
-    return 1 / (1 + math.exp(-guidance * math.log(captions / (1 - captions))))
+    return float(with_gain(gain, kept * share + (1 - kept) * captioner))
 
 
 def drawn(organism: Path, out: Path, guidance: float) -> Evaluated:
@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("organism", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--guidance", type=float, default=1)
+    parser.add_argument("--gain", type=float)
     parser.add_argument("--kept", type=float, default=1)
     parser.add_argument("--captioner", type=float, default=0.5)
     parser.add_argument("--generations", type=int, default=3)
@@ -116,7 +117,8 @@ def main() -> None:
         )
         if math.isnan(share):
             share = (1 + effect.value / 100) / 2
-        share = expected(share, options.kept, options.captioner, options.guidance)
+        gain = options.guidance if options.gain is None else options.gain
+        share = expected(share, options.kept, options.captioner, gain)
         if generation == options.generations:
             break
         child = options.out / f"generation-{generation + 1}"

@@ -1,20 +1,23 @@
 """A study as one file without its images: what its tables are recomputed from, small enough to
 publish beside a page.
 
-Verdicts, scores, cases and records of images stay; images, candidates, ledgers and locks don't. The
-same study gives the same bytes.
+Verdicts, scores, cases and records of images stay; images, candidates, ledgers, locks and what says
+when this machine last looked at a file don't. The same study gives the same bytes.
 """
 
 from __future__ import annotations
 
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_LZMA, BadZipFile, ZipFile, ZipInfo
 
 from ...errors import DataError, UsageError
 from ...storage import whole_file
+from ..engine.run import CHECKED
 from ..publishing.scrubbing import Scrubber
 from .folder import Study
 from .status import study_status
@@ -47,7 +50,7 @@ def pack_study(root: Path, out: Path) -> int:
             code="incomplete-run",
         )
     scrubber = Scrubber([root])
-    with whole_file(out) as file, ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as packed:
+    with whole_file(out) as file, ZipFile(file, "w") as packed:
         for path in _files(root):
             data = path.read_bytes()
             if secret := scrubber.leak(data):
@@ -55,7 +58,7 @@ def pack_study(root: Path, out: Path) -> int:
                     f"{path} would publish {secret}; nothing was written", code="secret-found"
                 )
             name = path.relative_to(root).as_posix()
-            packed.writestr(ZipInfo(name, _TIME), data, ZIP_DEFLATED, 9)
+            packed.writestr(ZipInfo(name, _TIME), data, ZIP_LZMA)
     return out.stat().st_size
 
 
@@ -80,7 +83,7 @@ def unpacked(path: Path) -> Iterator[Path]:
                 ):
                     raise DataError(f"{path} is no packed study", code="bad-format")
                 packed.extractall(root)
-        except (OSError, BadZipFile) as error:
+        except (OSError, BadZipFile, LZMAError, zlib.error) as error:
             raise DataError(f"{path} can't be unpacked: {error}", code="damaged-file") from None
         yield root
 
@@ -92,5 +95,6 @@ def _files(root: Path) -> list[Path]:
         for path in root.rglob("*")
         if path.is_file()
         and path.suffix in SUFFIXES
+        and path.name != CHECKED
         and not {*path.relative_to(root).parts[:-1]} & {*LEFT_OUT}
     )

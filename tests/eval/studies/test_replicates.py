@@ -187,7 +187,8 @@ def test_a_packed_study_gives_the_same_tables_without_images(
     printed = cli("study", "pack", done.root, "--out", packed)
     assert printed.returncode == 0 and packed.stat().st_size < 400_000, printed.stderr
     with zipfile.ZipFile(packed) as file:
-        assert not [name for name in file.namelist() if name.endswith((".png", ".lock"))]
+        left_out = (".png", ".lock", "/checked.json")
+        assert not [name for name in file.namelist() if name.endswith(left_out)]
     assert cli("study", "table", packed).stdout == format_table(table, "md")
     first = packed.read_bytes()
     pack_study(done.root, packed)
@@ -208,6 +209,15 @@ def test_a_file_that_is_no_packed_study_is_refused(tmp_path: Path) -> None:
     bad.write_bytes(b"no archive")
     with raises("damaged-file", "bad.zip", error=DataError), unpacked(bad):
         pass
+    for method in (zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(bad, "w", method) as file:
+            file.writestr("study.yaml", "data: x\n" * 100)
+            start = file.infolist()[0].header_offset + 30 + len("study.yaml")
+        content = bytearray(bad.read_bytes())
+        content[start + 9 : start + 16] = b"\xff" * 7
+        bad.write_bytes(content)
+        with raises("damaged-file", "bad.zip", error=DataError), unpacked(bad):
+            pass
     for name in ("../study.yaml", "/study.yaml", "program.py"):
         with zipfile.ZipFile(bad, "w") as file:
             file.writestr(name, "data: x")
