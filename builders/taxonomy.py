@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
+from ..scenes.looks import look
 from ..schema import Entity, Struct
 from .bank import BankError, by_name, read_entries
+from .lemmas import lemma
 from .phrases import article
 
 EntityKind = Literal["human", "animal", "object"]
@@ -117,6 +120,9 @@ class Action(Struct):
     """Whether a still image can show it; only then is it used in items."""
     ordinary: bool = False
     """Whether an ordinary image shows it anyway, so that it is no edit of one of two entities."""
+    shown: tuple[str, ...] = ()
+    """What a description of an image says if it shows it already, in any form and order of its
+    words: `mouth open` also in "wide open mouth"."""
     contrast: list[str]
     """Ids of actions that clearly differ from it in an image."""
     directed: Directed | None
@@ -229,13 +235,36 @@ class Taxonomy:
         """Visible actions or states that the entity can do or have by itself."""
         return self._single[entity.name]
 
+    @cached_property
+    def _edits(self) -> dict[str, list[Action]]:
+        return {
+            name: [
+                a for a in actions if not a.ordinary and not shown_by(self.entities[name].row, a)
+            ]
+            for name, actions in self._single.items()
+        }
+
+    def edits(self, entity: TaxonomyEntity) -> list[Action]:
+        """Its single actions that no image of it shows, so that an edit can ask for them."""
+        return self._edits[entity.name]
+
+    @cached_property
+    def _parallel(self) -> dict[str, list[Action]]:
+        """For each entity, the visible pairs of things of which no image of it shows one."""
+        pairs = [a for a in self.actions.values() if a.visible and a.pair and not a.ordinary]
+        return {
+            name: [a for a in pairs if suits(a, entity) and not shown_by(entity.row, a)]
+            for name, entity in self.entities.items()
+        }
+
+    def parallel_edits(self, first: TaxonomyEntity, second: TaxonomyEntity) -> list[Action]:
+        """Visible pairs of things that the two can do at once, and that no image of them shows."""
+        others = {action.id for action in self._parallel[second.name]}
+        return [action for action in self._parallel[first.name] if action.id in others]
+
     def directed_actions(self, kind: EntityKind) -> list[Action]:
         """Visible actions that one entity of the kind does to another."""
         return [a for a in self.actions.values() if a.kind == kind and a.visible and a.directed]
-
-    def parallel_pairs(self) -> list[Action]:
-        """Visible pairs of things that two people do at once."""
-        return [a for a in self.actions.values() if a.visible and a.pair]
 
     def _check(self, bank: Path) -> None:
         for kind, (categories, size) in CATEGORY_SIZES.items():
@@ -264,6 +293,41 @@ class Taxonomy:
                     )
         for action in self.actions.values():
             _check_action(action, self, file)
+
+
+def shows(said: str, action: Action) -> str:
+    """Returns what a look, `said`, says of an action that an image shows already; empty if nothing.
+
+    An edit that asks for it would be no edit of that entity. Each part of the look between commas
+    is read alone, so that "tail curled, head up" shows no raised tail.
+
+    >>> mouth = Action.model_construct(clause="is opening its mouth wide", shown=["mouth open"])
+    >>> shows("green frog sitting upright, wide open mouth", mouth)
+    'mouth open'
+    """
+    parts = [_lemmas(part) for part in said.split(",")]
+    for words in (*action.shown, (action.clause or "").removeprefix("is ")):
+        if words and any(part.issuperset(_lemmas(words)) for part in parts):
+            return words
+    return ""
+
+
+def looks(entity: Entity) -> tuple[str, ...]:
+    """How images may show an entity: as the bank says and, last, as the renderer draws it."""
+    try:
+        return entity.look, look(entity.name)
+    except KeyError:  # of another bank, which another generator draws
+        return (entity.look,)
+
+
+def shown_by(entity: Entity, action: Action) -> str:
+    """Returns what any look of an entity says of an action; empty if it shows it in no image."""
+    return next(filter(None, (shows(text, action) for text in looks(entity))), "")
+
+
+@cache
+def _lemmas(text: str) -> frozenset[str]:
+    return frozenset(map(lemma, re.findall(r"[^\W\d_]+", text.lower())))
 
 
 def suits(action: Action, entity: TaxonomyEntity) -> bool:

@@ -21,7 +21,7 @@ from ..checks import (
 from ..phrases import sentence
 from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from ..taxonomy import Taxonomy, suits
-from .i2i_homogenization import PAIR_COUNTS, seed_prompt
+from .i2i_homogenization import PAIR_COUNTS, seed_prompt, told_apart
 from .t2i_homogenization import entity_pairs
 
 DIRECTED_COUNTS: dict[PairType, int] = {"H-H": 200, "A-A": 60, "O-O": 0}
@@ -89,8 +89,13 @@ def build(banks: Banks, rng: random.Random) -> list[I2ICorrectness]:
     taxonomy = banks.taxonomy
     rotation: Rotation[str] = Rotation(rng)
     rows: list[I2ICorrectness] = []
+
+    def meetings(a: str, b: str) -> int:
+        """One row of any two that an editor can tell apart and that can do things at once."""
+        return int(told_apart(taxonomy, a, b) and bool(contrasts(taxonomy, a, b)))
+
     for pair_type, count in PAIR_COUNTS.items():
-        pairs = entity_pairs(taxonomy, pair_type, count, rng)
+        pairs = entity_pairs(taxonomy, pair_type, count, rng, meetings)
         acting = 0
         for left, right in pairs:
             choices = (
@@ -133,18 +138,19 @@ def directed_ids(taxonomy: Taxonomy, left: str, right: str) -> list[str]:
 def contrasts(taxonomy: Taxonomy, left: str, right: str) -> dict[str, tuple[str, str, str]]:
     """Bank entry, left clause and right clause of every two things that the two can do at once.
 
-    They clearly differ in an image: contrasting actions, or the members of a parallel pair.
+    They clearly differ in an image: contrasting actions, or the members of a parallel pair. None is
+    what a seed image shows anyway, of which half the edit would be none.
     """
     options = {}
     a, b = taxonomy.entities[left], taxonomy.entities[right]
-    theirs = {action.id: action for action in taxonomy.single_actions(b)}
-    for action in taxonomy.single_actions(a):
+    theirs = {action.id: action for action in taxonomy.edits(b)}
+    for action in taxonomy.edits(a):
         for contrasting in action.contrast:
             if contrasting in theirs:
                 entry = f"{action.id}, {contrasting}"
                 options[entry] = (entry, action.clause or "", theirs[contrasting].clause or "")
-    for action in taxonomy.parallel_pairs():
-        if action.pair and suits(action, a) and suits(action, b):
+    for action in taxonomy.parallel_edits(a, b):
+        if action.pair:
             for left_phrases, right_phrases in (action.pair, action.pair[::-1]):
                 options[f"{action.id}: {left_phrases.clause}"] = (
                     action.id,
@@ -167,7 +173,7 @@ def _row(
         left_expected=binding.left,
         right_expected=binding.right,
         agent=binding.agent,
-        seed_prompt=seed_prompt(left, right),
+        seed_prompt=seed_prompt(pair_type, left, right),
         review=["code"],
         provenance=Provenance(
             bank="occupations.yaml animals.yaml objects.yaml actions.yaml",
@@ -184,7 +190,8 @@ def faults(rows: list[I2ICorrectness], banks: Banks) -> Iterator[Fault]:
         yield from text_faults(row, "aligned_instruction", "reverse_instruction", "seed_prompt")
         yield from neutral_faults(row, "aligned_instruction", "reverse_instruction")
         yield from entity_faults(row, taxonomy, "left", "right")
-        yield from equal_fault(row, "seed_prompt", seed_prompt(row.left.name, row.right.name))
+        described = seed_prompt(row.pair_type, row.left.name, row.right.name)
+        yield from equal_fault(row, "seed_prompt", described)
         for field, binding in _bindings(row, taxonomy).items():
             yield from equal_fault(row, field, binding)
         mentioned = [f"the {row.left.name}", f"the {row.right.name}"]
