@@ -60,6 +60,8 @@ class Grammar(Struct):
     """The sentence that names three, with `{third}` as well."""
     two: dict[str, str]
     """English word for two things of some kinds -> the sentence that speaks of two of them."""
+    male: str = "{}"
+    """A man's name with a word for his sex, where the masculine alone may stand for either."""
     left: str = ""
     """The sentence that puts the first to the left of the second; empty where there is none yet."""
     right: str = ""
@@ -77,7 +79,8 @@ class Language:
     def one(self, name: str) -> str:
         """One of an entity: `one male chef`."""
         entity = self.names[name]
-        return self.grammar.one[entity.form].format(entity.text)
+        text = self.grammar.male.format(entity.text) if name.startswith("male ") else entity.text
+        return self.grammar.one[entity.form].format(text)
 
     def prompt(self, *entities: str) -> str:
         """The sentence that names two or three entities in this order."""

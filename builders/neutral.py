@@ -6,6 +6,7 @@ A temporal prompt switch starts with one, so that the layout is settled before a
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -23,8 +24,8 @@ COLLECTIVE: dict[frozenset[EntityKind], str] = {
     frozenset(["animal"]): "animals",
     frozenset(["object"]): "objects",
     frozenset(["human", "animal"]): "living beings",
-    frozenset(["human", "object"]): "subjects",
-    frozenset(["animal", "object"]): "subjects",
+    frozenset(["human", "object"]): "things",
+    frozenset(["animal", "object"]): "things",
 }
 """Kinds of two entities -> one word for both; naming each kind would order them."""
 
@@ -39,7 +40,8 @@ _ORDER = re.compile(
 def neutral_prompt(taxonomy: Taxonomy, first: Mentioned, second: Mentioned) -> str:
     """The scene of two entities without their names, the same whichever is mentioned first.
 
-    What they do stays, in alphabetical order, unless it names an entity (`a large teddy bear`).
+    What they do stays, in an order that the two actions alone decide, by a hash and not by the
+    alphabet, unless it names an entity (`a large teddy bear`).
     """
     kinds = frozenset(taxonomy.entities[name].kind for name, _ in (first, second))
     scene = f"two {COLLECTIVE[kinds]}"
@@ -51,8 +53,11 @@ def neutral_prompt(taxonomy: Taxonomy, first: Mentioned, second: Mentioned) -> s
 
 
 def kept_actions(taxonomy: Taxonomy, first: Mentioned, second: Mentioned) -> list[str]:
-    """Returns both actions, sorted; empty if either has none or names an entity."""
+    """Returns both actions, ordered by a hash of the two; empty if either has none or names an
+    entity."""
     does = sorted(action for _, action in (first, second))
+    if hashlib.sha256(" / ".join(does).encode()).digest()[0] % 2:
+        does.reverse()
     return does if all(does) and not any(_named(taxonomy, action) for action in does) else []
 
 
@@ -81,7 +86,7 @@ def anonymous_faults(
         if actions
         else []
     )
-    if sorted(doing) != scene:
+    if sorted(doing) != sorted(scene):
         yield Fault(row.id, field, f"tells {doing}, the scene is {scene}")
     elif doing != scene:
         yield Fault(row.id, field, f"orders what they do by who is mentioned first: {text!r}")

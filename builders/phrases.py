@@ -37,6 +37,19 @@ def indefinite(noun: str) -> str:
     return f"{article(noun)} {noun}"
 
 
+COMPUTER = ("keyboard", "mouse")
+"""COCO labels that mean parts of a computer, and may also mean a part of a piano or an animal."""
+
+
+def in_one_sense(label: str) -> str:
+    """A COCO label as a prompt says it, so that it means what COCO means by it.
+
+    >>> in_one_sense("mouse"), in_one_sense("cat")
+    ('computer mouse', 'cat')
+    """
+    return f"computer {label}" if label in COMPUTER else label
+
+
 def sentence(text: str) -> str:
     """The text as a sentence: first letter in upper case, one period at the end."""
     text = text[0].upper() + text[1:]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ...schema import CounterfactualDenominalized, Provenance
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law, denominalized_prompt, prompts
+from ..lemmas import content, lemma
 from ..suite import Banks, Fault, SuiteRecipe
 from ..worlds import naming, world_prompts
 from .counterfactual import groups
@@ -66,10 +67,14 @@ def _described(banks: Banks, law: Law, scene: CounterfactualScene) -> Described 
     """The prompts of a group whose outcome the bank describes; None if it does not.
 
     Where a group has an entry in `worlds/`, that decides, and both prompts are told alike: in the
-    short form if there is one. A bank that models wrote has no entries.
+    short form if there is one. A bank that models wrote has no entries. The two prompts differ in
+    the outcome alone, and the noun is one that a scored question asks about: else a change of score
+    would not come from the noun.
     """
     if (entry := banks.worlds.get(scene.id)) is not None:
-        if entry.described is None:
+        if entry.described is None or entry.described.altered or entry.described.scene:
+            return None
+        if not asked_about(entry.described.noun, scene):
             return None
         prompts_by_level = world_prompts(law, scene, entry, None)
         return Described(
@@ -82,6 +87,12 @@ def _described(banks: Banks, law: Law, scene: CounterfactualScene) -> Described 
     if prompt is None or scene.denominalized is None:
         return None
     return Described(prompt, levels["L2"], levels["L1"], scene.denominalized.replace)
+
+
+def asked_about(noun: str, scene: CounterfactualScene) -> bool:
+    """Whether one of the two scored questions about the altered world names the noun."""
+    questions = (scene.q_point_counterfactual, scene.q_logic_counterfactual)
+    return any(lemma(noun) in content(question.text) for question in questions)
 
 
 def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fault]:
@@ -99,7 +110,12 @@ def faults(rows: list[CounterfactualDenominalized], banks: Banks) -> Iterator[Fa
             continue
         for field in ("prompt", "original_prompt", "plain_prompt"):
             yield from equal_fault(row, field, getattr(expected, field))
+        deduced, _, _ = row.original_prompt.partition(". ")
+        if not row.prompt.startswith(f"{deduced}. "):
+            yield Fault(row.id, "prompt", "differs from the original in premise or scene")
         scene = bank_groups[row.group][1]
+        if not asked_about(expected.replaced, scene):
+            yield Fault(row.id, "replaced", f"no scored question asks about {expected.replaced!r}")
         for message in naming(
             row.prompt, expected.replaced, f"{scene.scene} {scene.counterfactual}"
         ):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ...schema import SpatialClauses
 from ..balance import Rotation
 from ..checks import equal_fault, text_faults
-from ..phrases import indefinite, sentence
+from ..phrases import in_one_sense, indefinite, sentence
 from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from .spatial_multi import (
     OBJECT_COUNTS,
@@ -50,6 +50,7 @@ def prompt(objects: Sequence[str], relations: Sequence[str]) -> str:
     >>> prompt(["cup", "dog", "bicycle", "man"], ["right_of", "left_of"])
     'A cup on the right of a dog and a bicycle on the left of a man.'
     """
+    objects = [in_one_sense(label) for label in objects]
     phrases: dict[str, str] = {str(name): text for name, text in PHRASES.items()}
     subjects, references = claims(objects)
     first, second = (

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ...schema import Provenance, SpatialClauses, SpatialMulti
 from ..balance import Rotation
 from ..checks import duplicate_faults, equal_fault, text_faults
-from ..phrases import indefinite, listing, sentence
+from ..phrases import in_one_sense, indefinite, listing, sentence
 from ..suite import Banks, Fault, SuiteRecipe, entities_group
 from .spatial_uc import PHRASES, PlaneRelation
 
@@ -23,6 +23,7 @@ def prompt(objects: list[str], relations: list[str]) -> str:
     'A cat to the left of a dog and the dog above an orange.'
     """
     phrases: dict[str, str] = {str(name): text for name, text in PHRASES.items()}
+    objects = [in_one_sense(label) for label in objects]
     clauses = [
         f"{indefinite(a) if number == 0 else f'the {a}'} {phrases[relation]} {indefinite(b)}"
         for number, (a, relation, b) in enumerate(

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from counterprior.builders.build import suite_faults
+from counterprior.builders.lemmas import content, lemma
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES, spatial_uc
 from counterprior.builders.suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, select
@@ -243,6 +245,53 @@ def test_altered_worlds_ask_what_counterfactual_asks_for_both_worlds() -> None:
     unshortened = [r for r in same if BANKS.worlds[r.group].short is None]
     assert len(unshortened) > 200
     assert all(r.prompt == asked[r.group, "L2"].prompt for r in unshortened)
+
+
+def test_a_described_outcome_differs_from_the_named_one_in_its_noun_alone() -> None:
+    """Premise and scene are the same bytes, and a scored question asks about the noun."""
+    built = rows("counterfactual_denominalized")
+    assert len(built) > 100
+    for row in built:
+        (named, _, outcome), (described, _, other) = (
+            text.partition(". ") for text in (row.original_prompt, row.prompt)
+        )
+        assert named == described and outcome != other, row.group
+        noun = lemma(row.replaced[0])
+        asked = {*content(row.assessment.text), *content(row.logic_consistency.text)}
+        assert noun in asked and noun not in content(row.prompt), row.group
+
+
+def test_a_described_outcome_in_another_scene_is_rejected() -> None:
+    name = "counterfactual_denominalized"
+    built = rows(name)[:20]
+    moved = [
+        row.model_copy(update={"prompt": row.prompt.replace(", draw ", ", draw at night ", 1)})
+        for row in built
+    ]
+    faults = [f for f in suite_faults(name, moved, BANKS, complete=False) if "scene" in f.message]
+    assert len({fault.row for fault in faults}) == 20
+
+
+def test_what_has_two_senses_is_named_in_one() -> None:
+    """A judge looks for a computer mouse: the prompt must not ask for an animal."""
+    texts = [
+        text
+        for name in ("t2i_homogenization", "order_beyond", "spatial_3d", "spatial_multi")
+        for row in rows(name)
+        for text in [row.prompt]
+    ] + [row.prompt for row in rows("spatial_clauses")]
+    for word in ("mouse", "keyboard"):
+        assert sum(f"computer {word}" in text for text in texts) >= 20
+        assert not [x for x in texts if re.search(rf"\b(?:an?|one|the) {word}\b", x, re.I)]
+
+
+def test_neutral_prompts_name_no_people_for_things_and_order_nothing_by_the_alphabet() -> None:
+    built = rows("t2i_homogenization")
+    mixed = [row for row in built if "O" in row.pair_type and row.pair_type != "O-O"]
+    assert mixed and all(row.neutral_prompt.startswith("Two things") for row in mixed)
+    told = [re.findall(r"\bone (.+?)(?: and (?=one )|\.$)", row.neutral_prompt) for row in built]
+    ordered = [does == sorted(does) for does in told if len(does) == 2 and does[0] != does[1]]
+    assert 0.4 < sum(ordered) / len(ordered) < 0.6
 
 
 def change(**fields: Any) -> Callable[[list[Row]], list[Row]]:
