@@ -24,7 +24,8 @@ def test_planted_faults_are_hidden_and_the_power_of_readers_is_counted(
     assert "30 rows" in draw(3)
     key = json.loads((tmp_path / "key_t2i_homogenization.json").read_text())
     lines = (tmp_path / "t2i_homogenization.jsonl").read_text().splitlines()
-    assert len(key["plants"]) == 10 and not {"id", "review", "provenance"} & json.loads(lines[0]).keys()
+    assert len(key["plants"]) == 10
+    assert not {"id", "review", "provenance"} & json.loads(lines[0]).keys()
     assert "is made once" in draw(4)
 
     # One reader sees all faults but two, the other objects to one row that has none.
