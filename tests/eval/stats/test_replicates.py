@@ -22,6 +22,8 @@ def test_both_distances_add_in_squares() -> None:
     assert low == pytest.approx(0.5 - math.hypot(0.2, reach))
     assert high == pytest.approx(0.5 + math.hypot(0.1, reach))
     assert over_replicates(POOLED, values, (0.45, 0.55)).interval == (0.45, 0.55)
+    further = over_replicates(POOLED, values, (-1.0, 1.0), one_more=True).interval
+    assert further.low == pytest.approx(0.5 - math.hypot(0.2, 2 * reach))  # 1 / 3 + 1 is 4 / 3
     alike = over_replicates(POOLED, [0.5, 0.5], (-1.0, 1.0))
     assert alike.interval == pytest.approx(POOLED.interval) and not alike.warning
 
