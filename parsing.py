@@ -30,6 +30,8 @@ MALFORMED = (
 """Errors that a value of an unexpected form may raise in a reader: `except MALFORMED`."""
 DEEPEST = 64
 """Levels of lists and mappings in a YAML file; ours have five."""
+MOST_NODES = 100_000
+"""Values of a YAML file with aliases, each counted as often as an alias repeats it."""
 _DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
 Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
 """A SHA-256 in hex digits, or nothing; it may become part of a file's name."""
@@ -120,26 +122,73 @@ def read_json(path: Path) -> Any:
 
 def read_yaml(path: Path) -> Any:
     """Reads a YAML file. Raises DataError if it is missing, not YAML, or nested too deeply."""
-    # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    depth = 0
     try:
-        text = path.read_text(encoding="utf-8")
-        if _may_be_deep(text):  # the loader recurses in C, where nothing stops it
-            for event in yaml.parse(text, Loader=loader):
-                depth += isinstance(event, yaml.CollectionStartEvent)
-                depth -= isinstance(event, yaml.CollectionEndEvent)
-                if depth > DEEPEST:
-                    raise DataError(
-                        f"{path}: nested more than {DEEPEST} levels deep", code="too-deep"
-                    )
-        return yaml.load(text, Loader=loader)
+        return load_yaml(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file", code="no-such-file") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: not YAML ({error})", code="bad-yaml") from None
+
+
+def load_yaml(text: str, source: str) -> Any:
+    """The plain values of a YAML text; `source` names it in messages.
+
+    Raises DataError if it is nested too deeply or too large with its aliases, and yaml.YAMLError,
+    ValueError or RecursionError if it is not YAML.
+    """
+    check_yaml(text, source)
+    return yaml.load(text, Loader=_loader())
+
+
+def check_yaml(text: str, source: str) -> None:
+    """Raises DataError for a YAML text that nests beyond `DEEPEST`, whose aliases contain
+    themselves, or that has more than `MOST_NODES` nodes once its aliases are written out."""
+    # The loader recurses in C, where nothing stops it, and all that walks its values meets an
+    # alias as often as it stands there.
+    if not _may_be_deep(text) and ("*" not in text or "&" not in text):
+        return
+    anchors: dict[str, tuple[int, int]] = {}  # name -> nodes and levels
+    open_nodes: list[list[Any]] = [["", 0, 0]]
+    aliases = False
+    name: str | None
+    for event in yaml.parse(text, Loader=_loader()):
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append([event.anchor, 1, 0])
+            if len(open_nodes) - 1 > DEEPEST:
+                raise _too_deep(source)
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors:
+                problem = f"the alias *{event.anchor} stands before its end"
+                raise DataError(f"{source}: not YAML ({problem})", code="bad-yaml")
+            name, (nodes, levels), aliases = "", anchors[event.anchor], True
+        elif isinstance(event, yaml.ScalarEvent):
+            name, nodes, levels = event.anchor, 1, 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            name, nodes, levels = open_nodes.pop()
+            levels += 1
+        else:
+            continue
+        if name:
+            anchors[name] = nodes, levels
+        parent = open_nodes[-1]
+        parent[1], parent[2] = parent[1] + nodes, max(parent[2], levels)
+        if aliases and parent[1] > MOST_NODES:
+            problem = f"more than {MOST_NODES:,} values with its aliases written out"
+            raise DataError(f"{source}: {problem}", code="out-of-range")
+        if len(open_nodes) - 1 + parent[2] > DEEPEST:
+            raise _too_deep(source)
+
+
+def _too_deep(source: str) -> DataError:
+    return DataError(f"{source}: nested more than {DEEPEST} levels deep", code="too-deep")
+
+
+def _loader() -> Any:
+    # The C loader is ten times faster and a wheel of PyYAML always has it; others may not.
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _may_be_deep(text: str) -> bool:

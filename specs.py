@@ -252,17 +252,33 @@ def _unwrapped(kind: Any) -> tuple[Any, list[Any]]:
     return inner, inner_marks
 
 
-def without_password(text: str) -> str:
-    """A spec as files and tables may show it: no user and password in a URL.
+def without_secrets(text: str) -> str:
+    """A spec, or a text with one, as files and tables may show it: no user and password in a URL,
+    no value of an option that is a secret by its name.
 
-    >>> without_password("openai:m@http://me:secret@gpu-1:8000/v1?timeout=5")
-    'openai:m@http://gpu-1:8000/v1?timeout=5'
+    >>> without_secrets("openai:m@http://me:secret@gpu-1:8000/v1?timeout=5&extra.api_key=k")
+    'openai:m@http://gpu-1:8000/v1?timeout=5&extra.api_key=[hidden]'
     """
-    return _USER.sub("://", text)
+    return _SECRET_OPTION.sub(rf"\1{HIDDEN}", _USER.sub("://", text))
 
 
+def is_secret(option: str) -> bool:
+    """Whether an option is a secret by its name.
+
+    >>> [name for name in ("extra.api_key", "max_tokens", "X-Auth") if is_secret(name)]
+    ['extra.api_key', 'X-Auth']
+    """
+    return re.fullmatch(_SECRET_NAME, option, re.IGNORECASE) is not None
+
+
+HIDDEN = "[hidden]"
+"""In place of a secret."""
 _USER = re.compile(r"://[^/?#\s]*@")
 """User and password of a URL."""
+_SECRET_NAME = (
+    r"(?:[\w.-]*(?:key|token|secret|signature|password|passwd|credentials?|auth|authorization)|sig)"
+)
+_SECRET_OPTION = re.compile(rf"([?&;]{_SECRET_NAME}=)[^&\s'\"#]+", re.IGNORECASE)
 
 
 _FILE: ContextVar[str] = ContextVar("file", default="")
@@ -285,7 +301,7 @@ def check_trusted(spec: Spec) -> None:
     """Raises UsageError for a spec that runs code within `without_code`."""
     if file := _FILE.get():
         raise UsageError(
-            f"{file} would run {without_password(str(spec))}",
+            f"{file} would run {without_secrets(str(spec))}",
             "read it, and the code that it names, and add --trust",
             code=UNTRUSTED,
         )

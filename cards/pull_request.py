@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from ..parsing import load_yaml
 from .errors import HubError
 from .push_checks import SIGNATURE, some
 from .remote import Repository, Tree, is_passing
@@ -55,7 +56,7 @@ class Benchmark:
                     code="not-a-benchmark",
                 )
             try:
-                tasks = yaml.safe_load((folder / EVAL).read_text("utf-8"))["tasks"]
+                tasks = load_yaml((folder / EVAL).read_text("utf-8"), EVAL)["tasks"]
                 listed = frozenset(str(task["id"]) for task in tasks)
             except (yaml.YAMLError, LookupError, TypeError, UnicodeDecodeError):
                 raise HubError(
@@ -96,7 +97,7 @@ def _problems(path: str, text: str, benchmark: Benchmark) -> list[tuple[str, str
     problems = []
     if not re.fullmatch(rf"{re.escape(FOLDER)}[\w.-]+\.yaml", path):
         problems.append(("hub-refuses", f"{path}: is not directly in {FOLDER}"))
-    written: Any = yaml.safe_load(text)
+    written: Any = load_yaml(text, path)
     try:
         entries = parse_eval_result_entries(written)
     except (LookupError, TypeError, AttributeError, ValueError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import re
@@ -14,10 +13,12 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from .. import __version__
 from ..errors import GENERIC, CounterpriorError
+from ..printable import printable, unwrapped, wrapped
+from ..specs import without_secrets
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,8 +67,22 @@ def failing() -> Iterator[None]:
     SIGTERM counts as an interrupt. A reader of stdout that has gone ends the command quietly, with
     exit code 1.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a lone surrogate is printed as its escape
-        sys.stdout.reconfigure(errors="backslashreplace")
+    with printing():
+        yield from _failing()
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Within it, everything that is printed is `printable`; only our own tables have colors."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast(Any, (wrapped(streams[0]), wrapped(streams[1])))
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _failing() -> Iterator[None]:
     try:
         with _terminable():
             yield
@@ -97,7 +112,7 @@ def _with_code(error: CounterpriorError) -> str:
 
 def print_note(text: str) -> None:
     """Prints what a reader should know though nothing is wrong; on stderr, beside the results."""
-    print(f"counterprior: {text}", file=sys.stderr)
+    print(f"counterprior: {without_secrets(text)}", file=sys.stderr)
 
 
 def _stop(message: str, code: int) -> NoReturn:
@@ -190,7 +205,20 @@ def new_table(*titles: str, numbers: Collection[str] = (), title: str = "") -> T
 
 def console(width: int) -> Console:
     """Console that is as wide as the terminal, or has `width` columns without one."""
-    from rich.console import Console
-
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    return Console(width=None if terminal else width)
+    return safe_console(width=None if terminal else width)
+
+
+def safe_console(stderr: bool = False, width: int | None = None) -> Console:
+    """Console on which texts of strangers are texts: no markup, no emoji, no escapes."""
+    from rich.console import Console
+    from rich.text import Text
+
+    class Safe(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            options |= {"emoji": False, "markup": False}
+            return super().render_str(printable(text), **options)
+
+    stream = sys.stderr if stderr else sys.stdout
+    file = None if stream is None else unwrapped(stream)
+    return Safe(file=file, width=width, emoji=False, markup=False)

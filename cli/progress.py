@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ..progress import Progress
+from .console import safe_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -25,12 +26,13 @@ def progress_bar() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield plain_lines()
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bars
 
     name, pace = TextColumn("{task.description}"), TextColumn("{task.fields[pace]}")
-    with Bars(name, BarColumn(), MofNCompleteColumn(), pace, console=Console(stderr=True)) as bars:
+    with Bars(
+        name, BarColumn(), MofNCompleteColumn(), pace, console=safe_console(stderr=True)
+    ) as bars:
         yield _bars(bars)
 
 

@@ -22,7 +22,7 @@ from PIL.Image import Image
 from ...errors import UsageError
 from ...eval.core import ORIGINAL, PROBES, Judge, Question
 from ...images import ImageError, open_image
-from ...parsing import write_rows
+from ...parsing import load_yaml, write_rows
 from ...progress import Progress
 from ...storage import whole_folder, write_whole
 from ..captions.ontology import FOLDER, OntologyError
@@ -179,7 +179,7 @@ def read_handed(path: Path = FOLDER / "handed.yaml") -> dict[str, str]:
     Raises OntologyError for an invalid file.
     """
     try:
-        entries = yaml.safe_load(path.read_text("utf-8"))
+        entries = load_yaml(path.read_text("utf-8"), str(path))
         reasons = {str(e["name"]): str(e["reason"]) for e in entries}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise OntologyError(

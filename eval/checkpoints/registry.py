@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from ...errors import UsageError
 from ...extras import named_extras
-from ...specs import Options, Spec, load_factory
+from ...specs import Options, Spec, load_factory, without_secrets
 
 T = TypeVar("T")
 
@@ -181,9 +181,12 @@ def python_identity(value: Any, identity: Identity) -> dict[str, str]:
 def spec_identity(spec: Spec) -> dict[str, str]:
     """The identity of what a ``python:`` spec opens, where that has none of its own.
 
-    Options are part of it: another option is another adapter.
+    Options are part of it, without their secrets: another option is another adapter.
 
     >>> spec_identity(Spec.parse("python:mine:flux?steps=4"))
     {'name': 'mine:flux?steps=4', 'version': 'unversioned'}
     """
-    return {"name": str(spec).removeprefix(f"{spec.kind}:"), "version": UNVERSIONED}
+    return {
+        "name": without_secrets(str(spec)).removeprefix(f"{spec.kind}:"),
+        "version": UNVERSIONED,
+    }

@@ -24,7 +24,7 @@ from ...agents.retry import RETRIED, RetryPolicy, TransientError
 from ...errors import UsageError
 from ...fetching import Downloader, FetchError, TooLarge
 from ...images import ImageError, plain_png, settle_image
-from ...specs import Options, Spec
+from ...specs import Options, Spec, is_secret
 from ..core import Case, GeneratorError, ImageRequest
 from . import REPORT, PaidByImage, served
 from .served import SEED, ServedOptions
@@ -107,7 +107,11 @@ class HostedModel(PaidByImage):
         )
 
     def identity(self) -> dict[str, str]:
-        call = {n: v if isinstance(v, str) else json.dumps(v) for n, v in self._call.items()}
+        call = {
+            n: v if isinstance(v, str) else json.dumps(v)
+            for n, v in self._call.items()
+            if not is_secret(n)
+        }
         return {
             **call,
             "kind": "inference",

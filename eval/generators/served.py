@@ -20,7 +20,7 @@ from ...agents.backends.http import CHECK_SECONDS, ConnectionOptions, Wire, hide
 from ...agents.chat import Completion
 from ...fetching import Downloader, DownloadSettings, FetchError, TooLarge
 from ...images import ImageError, open_image
-from ...specs import Spec
+from ...specs import Spec, is_secret
 from ..core import OBSERVED, GeneratorError
 
 EXTRA = "extra."
@@ -89,8 +89,8 @@ class ServedModel:
         self.sends_seed = seed == "send"
 
     def identity(self) -> dict[str, str]:
-        """Model and server, fields that are sent, and the server's facts about the model."""
-        call = {name: _shown(value) for name, value in self.call.items()}
+        """Model and server, what is sent besides secrets, the server's facts about the model."""
+        call = {n: _shown(value) for n, value in self.call.items() if not is_secret(n)}
         seed = "sent" if self.sends_seed else "not sent"
         return {**call, **self.wire.identity(), SEED: seed, **self._served}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from ...printable import printable
 from ...release import CHECKSUMS, Problem, sha256_file
 from ...schema import CANARY, SPLIT
 from ...storage import write_json, write_whole
@@ -66,7 +67,7 @@ def render_card(publication: Publication) -> str:
     """The README with its YAML: the same facts always give the same text."""
     template = resources.files(__package__).joinpath("card.md")
     text = Template(template.read_text("utf-8")).substitute(_values(publication))
-    return f"---\n{_front_matter(publication)}---\n\n{text}"
+    return printable(f"---\n{_front_matter(publication)}---\n\n{text}")
 
 
 def count_text(publication: Publication) -> str:
@@ -274,7 +275,7 @@ def _number(value: float | None, unit: str) -> str:
 
 def plain_cell(text: str) -> str:
     """A text that can't leave its cell of a table, nor become markup."""
-    plain = " ".join(text.split())
+    plain = " ".join(printable(text).split())
     for sign in "\\`|<>[]*_$!":
         plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
     return plain

@@ -9,18 +9,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-HIDDEN = "[hidden]"
-"""In place of a key."""
+from ...specs import HIDDEN, without_secrets
+
 LEAST = 8
 """Characters of a variable's value below which it is no key."""
 
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)S?$", re.IGNORECASE)
 """Names of variables whose value is a key."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@'\"]+@")
-_PARAMETER = re.compile(
-    r"([?&;](?:[\w.-]*(?:key|token|secret|signature|password|credential|auth)|sig)=)[^&\s'\"#]+",
-    re.IGNORECASE,
-)
 _SETTING = re.compile(
     r"((?:^|[\s,{])['\"]?[\w-]*(?:api[_-]?key|token|secret|password)['\"]?\s*[:=]\s*)"
     r"(?!\s*(?:null|~|\d{1,7}\s*$))['\"]?[^\s,'\"}#]{8,}['\"]?",
@@ -67,7 +63,7 @@ class Scrubber:
         For specs, settings, error messages and study files.
         """
         text = _PATH.sub("", _CREDENTIALS.sub("", text))
-        text = _SETTING.sub(rf"\1{HIDDEN}", _PARAMETER.sub(rf"\1{HIDDEN}", text))
+        text = _SETTING.sub(rf"\1{HIDDEN}", without_secrets(text))
         return self.answer(text)
 
     def answer(self, text: str) -> str:

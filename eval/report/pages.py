@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...printable import printable
 from ...schema import CANARY
 from ..core import ALL, Score, describe
 from ..questions import read_prompt
@@ -136,7 +137,7 @@ def _environment() -> Environment:
 
 def render(template: str, **values: Any) -> str:
     """A template of this room with its values, escaped."""
-    return _environment().get_template(template).render(**values)
+    return printable(_environment().get_template(template).render(**values))
 
 
 def _asset(name: str) -> Markup:

@@ -7,11 +7,13 @@ from importlib import resources
 
 from markupsafe import Markup, escape
 
+from ...printable import printable
+
 
 def single_page(title: str, parts: Iterable[str]) -> str:
     """Returns a page in the style of reports; the parts are HTML already, the title is escaped."""
     style = resources.files(__package__).joinpath("templates", "style.css").read_text("utf-8")
-    return (
+    return printable(
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{style}</style><main>{''.join(parts)}</main></html>\n"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, InUseError
+from ...specs import without_secrets
 from ...storage import Lock, holds_only_locks, write_json, write_whole
 from ..engine.evaluation import RunSettings
 from ..engine.image_scores import ScoreLog, scoring_identity
@@ -57,6 +58,7 @@ class StudyModels:
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Records which model a name stands for. Raises RunError if it stood for another."""
+        spec = without_secrets(spec)
         with starting(self.root):
             models = self.read()
             recorded = models[kind].get(name)

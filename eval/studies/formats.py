@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from ...errors import UsageError
 from ...parsing import csv_text
+from ...printable import markdown_text, printable
 from ..core import Score
 from ..report.plots import on_page
 from ..report.single_page import single_page
@@ -46,7 +47,7 @@ def format_table(table: StudyTable, form: str) -> str:
         return table.figure
     if form not in FORMS:
         raise UsageError(unknown("format", form, [*FORMS, FIGURE]), code="unknown-name")
-    return FORMS[form](table)
+    return printable(FORMS[form](table))
 
 
 def cell_text(cell: TableEntry) -> str:
@@ -112,8 +113,8 @@ def _markdown(table: StudyTable) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escapes a text for Markdown: one line, no columns, no tags."""
-    return " ".join(text.split()).replace("<", "&lt;").replace("|", "\\|")
+    """Escapes a text for Markdown."""
+    return markdown_text(text)
 
 
 def _raised(notes: Sequence[int]) -> str:
@@ -206,7 +207,7 @@ def _tex(text: str) -> str:
     >>> _tex("95 % of A_B & C")
     '95 \\\\% of A\\\\_B \\\\& C'
     """
-    plain = " ".join(text.split())
+    plain = " ".join(printable(text).split())
     return re.sub(r"[\\~^<>|&%$#_{}]", lambda match: _TEX[match[0]], plain)
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from ...agents.budget import Budget
 from ...errors import CounterpriorError
 from ...progress import Progress, silent
-from ...specs import UNTRUSTED, Spec, without_code
+from ...specs import UNTRUSTED, Spec, without_code, without_secrets
 from ..captioners import CAPTIONERS
 from ..clips.frames import FrameChoice
 from ..core import KNOWN_TRUTH, Case, CaseGenerator, Judge, Question, probes_of
@@ -85,6 +85,10 @@ class Workload:
     """Time of the items one after the other; None if it was not measured."""
     size: float | None = 0.0
     """Bytes on disk; None if they were not measured."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", without_secrets(self.name))
+        object.__setattr__(self, "spec", without_secrets(self.spec))
 
 
 @dataclass

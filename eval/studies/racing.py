@@ -20,7 +20,7 @@ from ...errors import RunFailed, UsageError
 from ...parsing import RowError
 from ...parsing import read_rows as read_records
 from ...progress import Progress
-from ...specs import without_password
+from ...specs import without_secrets
 from ...storage import Lock, write_json, write_whole
 from ..core import FAILURES, Generator, Judge, Verdict
 from ..engine.costs import Cost, capped, count_images
@@ -127,7 +127,7 @@ class Live:
         self._runs: dict[str, tuple[Evaluation, Generator]] = {}
         rows = rows or read_rows(settings.data, settings.suite)
         self._digest = rows.digest
-        generator_names = tuple(map(without_password, settings.generators))
+        generator_names = tuple(map(without_secrets, settings.generators))
         with ExitStack() as opened:
             for number, spec in enumerate(settings.generators):
                 generator = apply_methods(as_generator(spec), settings.methods)
@@ -182,7 +182,7 @@ class Live:
     def identity(self) -> dict[str, Any]:
         """Identity of the competitors; a race continues only with an equal one."""
         settings = {k: v for k, v in vars(self._settings).items() if k != "cost"}
-        settings |= {"generators": self.names, "judge": without_password(self._settings.judge)}
+        settings |= {"generators": self.names, "judge": without_secrets(self._settings.judge)}
         return {
             "kind": "live",
             "settings": settings,

@@ -22,7 +22,7 @@ import yaml
 from ...agents.budget import Spending
 from ...errors import CounterpriorError, UsageError
 from ...progress import Progress, silent
-from ...specs import UNTRUSTED, without_code, without_password
+from ...specs import UNTRUSTED, without_code, without_secrets
 from ..checkpoints.placement import LoadError
 from ..core import CaseGenerator, Judge
 from ..engine.costs import Cost, count_images
@@ -205,7 +205,7 @@ def named_code(study: StudyFile) -> list[str]:
         inner = [v for v in level if isinstance(v, (dict, list))]
         texts += [v for v in level if isinstance(v, str) and _CODE.search(v)]
         level = [x for v in inner for x in (v.values() if isinstance(v, dict) else v)]
-    return sorted({without_password(text) for text in texts})
+    return sorted({without_secrets(text) for text in texts})
 
 
 class _Session:
@@ -480,7 +480,7 @@ class _Session:
 
 
 def _is_same(models: Mapping[str, Any], name: str, spec: str) -> bool:
-    return name in models and models[name]["spec"] == spec
+    return name in models and models[name]["spec"] == without_secrets(spec)
 
 
 def _release() -> None:

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from pydantic_core import PydanticCustomError
 
 from ...errors import DataError, UsageError
-from ...parsing import fault_code
+from ...parsing import check_yaml, fault_code, load_yaml
 from ...schema import SEEDS_PER_ITEM
 from ...specs import Spec
 from ..captioners import CAPTIONERS
@@ -342,7 +342,7 @@ def read_study(path: Path, changes: Sequence[str] = ()) -> StudyFile:
 def parse_study(text: str, source: str, changes: Sequence[str] = ()) -> StudyFile:
     """As `read_study`, of a text; `source` names it in messages."""
     lines = _lines(text, source)
-    plain = yaml.safe_load(text)
+    plain = load_yaml(text, source)
     if not isinstance(plain, dict):
         raise StudyError(
             f"{source}: a study maps data, suites, generators and judges", code="wrong-type"
@@ -659,7 +659,7 @@ def _change(plain: dict[str, Any], change: str) -> None:
     value: Any = text or None
     if (section, bool(name)) not in _TEXTS:
         try:
-            value = yaml.safe_load(text)
+            value = load_yaml(text, f"--set {change!r}")
         except yaml.YAMLError:
             raise UsageError(f"--set {change!r}: {text!r} is not YAML", code="bad-yaml") from None
     held: Any = plain
@@ -704,6 +704,7 @@ Lines = Mapping[tuple[Any, ...], int]
 def _lines(text: str, source: str) -> Lines:
     """Reads the line of every key. Raises StudyError for text that is not YAML or repeats a key."""
     try:
+        check_yaml(text, source)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
