@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 from .. import __version__
 from ..errors import GENERIC, CounterpriorError
 from ..printable import printable, unwrapped, wrapped
-from ..specs import without_secrets
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -112,6 +111,8 @@ def _with_code(error: CounterpriorError) -> str:
 
 def print_note(text: str) -> None:
     """Prints what a reader should know though nothing is wrong; on stderr, beside the results."""
+    from ..specs import without_secrets
+
     print(f"counterprior: {without_secrets(text)}", file=sys.stderr)
 
 

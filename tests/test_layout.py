@@ -327,7 +327,7 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
         "PIL",
     }
     rooms = {name.split(".")[1] for name in found if name.startswith("counterprior.")}
-    assert rooms == {"cli", "cpus", "errors", "extras", "progress"}
+    assert rooms == {"cli", "cpus", "errors", "extras", "printable", "progress"}
 
 
 def test_modules_of_eval_import_each_other_in_one_direction() -> None:
