@@ -78,7 +78,7 @@ def _values(manifest: Manifest) -> dict[str, str]:
         "tag": manifest.tag,
         "url": manifest.url,
         "repo_id": manifest.repo_id,
-        "rows": f"{manifest.rows:,}",
+        "rows": _rows(manifest),
         "config_count": str(len(manifest.configs)),
         "images": f"{sum(c.pictures for c in manifest.configs if c.name != GIVEN):,}",
         "seed": WITHHELD if manifest.seed is None else str(manifest.seed),
@@ -318,13 +318,23 @@ def _compositions(manifest: Manifest) -> str:
     return "\n\n".join(tables)
 
 
+REPEATED = "spatial_visor"
+"""Config with another project's prompts, so many that a total without it says more."""
+
+
+def _rows(manifest: Manifest) -> str:
+    """The number of rows, with those that repeat published prompts counted apart."""
+    repeated = sum(config.rows for config in manifest.configs if config.name == REPEATED)
+    if not repeated or repeated == manifest.rows:
+        return f"{manifest.rows:,} rows"
+    return f"{manifest.rows - repeated:,} rows, and {repeated:,} that repeat the prompts of VISOR"
+
+
 def _review_rounds(manifest: Manifest) -> str:
     rounds = []
     for r in manifest.reviews:
-        revised = f"{r.mended} ({r.mended / r.read:.0%})"
-        dropped = f"{r.dropped} ({r.dropped / r.read:.1%})"
-        rounds.append([r.content, r.by, f"{r.read:,}", revised, dropped])
-    return table(["content", "reviewed by", "read", "revised", "dropped"], rounds)
+        rounds.append([r.content, r.by, f"{r.read:,}", f"{r.mended:,}", f"{r.dropped:,}"])
+    return table(["content", "reviewed by", "read", "revised after it", "dropped after it"], rounds)
 
 
 def _languages(manifest: Manifest) -> str:

@@ -11,6 +11,7 @@ from ..balance import balanced_pairs
 from ..checks import count_faults, duplicate_faults, equal_fault, text_faults
 from ..phrases import indefinite, sentence
 from ..suite import Banks, Fault, SuiteRecipe, entities_group
+from ..taxonomy import Taxonomy
 
 Depth = Literal["in_front_of", "behind", "hidden_by"]
 
@@ -25,13 +26,29 @@ PAIR_COUNTS: dict[Depth, int] = {"in_front_of": 200, "behind": 200, "hidden_by":
 _SIZES = ("small", "medium", "large")
 
 
-def prompt(a: str, relation: Depth, b: str) -> str:
-    """One sentence.
+FRONTED = frozenset(
+    "chair,couch,desk,cabinet,laptop,television,camera,cell phone,computer keyboard,clock,piano,"
+    "bicycle,motorcycle,car,bus,truck,boat,airplane".split(",")
+)
+"""Objects with a front of their own, so that "in front of" may be meant from where they face."""
 
-    >>> prompt("cat", "hidden_by", "umbrella")
+
+def prompt(a: str, relation: Depth, b: str, fronted: bool) -> str:
+    """One sentence; where the second thing has a front of its own, it says whose view is meant.
+
+    >>> prompt("cat", "hidden_by", "umbrella", False)
     'A cat partly hidden by an umbrella.'
+    >>> prompt("cat", "behind", "dog", True)
+    'A cat behind a dog, as seen by the viewer.'
     """
-    return sentence(f"{indefinite(a)} {PHRASES[relation]} {indefinite(b)}")
+    view = ", as seen by the viewer" if fronted and relation != "hidden_by" else ""
+    return sentence(f"{indefinite(a)} {PHRASES[relation]} {indefinite(b)}{view}")
+
+
+def has_front(taxonomy: Taxonomy, name: str) -> bool:
+    """Whether a thing has a front of its own: every animal, and the objects in `FRONTED`."""
+    entity = taxonomy.entities.get(name)
+    return name in FRONTED or (entity is not None and entity.kind == "animal")
 
 
 def build(banks: Banks, rng: random.Random) -> list[Spatial3D]:
@@ -49,7 +66,7 @@ def build(banks: Banks, rng: random.Random) -> list[Spatial3D]:
             relation=relation,
             object_a=first,
             object_b=second,
-            prompt=prompt(first, relation, second),
+            prompt=prompt(first, relation, second, has_front(banks.taxonomy, second)),
             pair_id=item_id("spatial_3d-pair", relation, *sorted((a, b))),
             review=["code"],
             provenance=Provenance(
@@ -68,7 +85,9 @@ def faults(rows: list[Spatial3D], banks: Banks) -> Iterator[Fault]:
     pairs: dict[str, list[Spatial3D]] = {}
     for row in rows:
         yield from text_faults(row, "prompt")
-        yield from equal_fault(row, "prompt", prompt(row.object_a, row.relation, row.object_b))
+        fronted = has_front(banks.taxonomy, row.object_b)
+        expected = prompt(row.object_a, row.relation, row.object_b, fronted)
+        yield from equal_fault(row, "prompt", expected)
         for field in ("object_a", "object_b"):
             if getattr(row, field) not in banks.taxonomy.entities:
                 yield Fault(

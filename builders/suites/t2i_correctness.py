@@ -128,7 +128,7 @@ def _row(domain: str, pair: ConstrainedPair, banks: Banks) -> T2ICorrectness:
         mirror_safe=pair.mirror_safe,
         scope=pair.scope,
         status=pair.status,
-        review=[*(["code"] if basis == "code-derived" else []), *pair.review],
+        review=["code", *pair.review],
         provenance=Provenance(
             bank=f"constrained/{domain}.yaml",
             entry=pair.id,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from counterprior.builders.build import suite_faults
+from counterprior.builders.build import BuildSettings, build, suite_faults
 from counterprior.builders.lemmas import content, lemma
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES, spatial_uc
@@ -292,6 +292,30 @@ def test_neutral_prompts_name_no_people_for_things_and_order_nothing_by_the_alph
     told = [re.findall(r"\bone (.+?)(?: and (?=one )|\.$)", row.neutral_prompt) for row in built]
     ordered = [does == sorted(does) for does in told if len(does) == 2 and does[0] != does[1]]
     assert 0.4 < sum(ordered) / len(ordered) < 0.6
+
+
+def test_a_thing_with_a_front_is_seen_from_the_viewer() -> None:
+    """ "In front of a dog" may be where the dog looks: the prompt says whose view is meant."""
+    animals = {entity.name for entity in BANKS.taxonomy.of_kind("animal")}
+    viewed = [row for row in rows("spatial_3d") if row.prompt.endswith(", as seen by the viewer.")]
+    assert all(row.relation != "hidden_by" for row in viewed)
+    told = {row.id for row in viewed}
+    for row in rows("spatial_3d"):
+        if row.relation != "hidden_by" and row.object_b in {*animals, "car", "television"}:
+            assert row.id in told, row.prompt
+        if row.object_b in ("vase", "fork", "ball"):
+            assert row.id not in told, row.prompt
+
+
+@pytest.mark.parametrize("name", [n for n in SHIPPED if n not in (*TRANSLATED, "spatial_visor")])
+def test_every_row_says_what_checked_it(name: str) -> None:
+    assert all(row.review for row in rows(name))
+
+
+def test_before_the_first_release_nothing_is_revised() -> None:
+    made = build(BuildSettings(("t2i_correctness", "counterfactual")))
+    assert made.errata == ()
+    assert {row.status for config in made.configs for row in config.rows} == {"new"}
 
 
 def change(**fields: Any) -> Callable[[list[Row]], list[Row]]:
