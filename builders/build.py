@@ -142,16 +142,8 @@ def _check_seeds(settings: BuildSettings) -> None:
         )
 
 
-def _unpublished(banks: Banks) -> bool:
-    """Whether the bank makes its first version, so that nothing could be changed since one."""
-    return len(read_changes(banks.root)) < 2
-
-
 def _errata(banks: Banks, configs: Container[str]) -> Iterator[Erratum]:
-    """Entries of the configs' banks whose status says that they were changed after a release; none
-    before the first."""
-    if _unpublished(banks):
-        return
+    """Entries of the configs' banks whose status says that they were changed after a release."""
     banked: dict[str, Sequence[ConstrainedPair | CounterfactualScene]] = {}
     if "t2i_correctness" in configs:
         banked["t2i_correctness"] = [p for domain in banks.pairs.values() for p in domain]
@@ -297,12 +289,7 @@ def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] |
 def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
     # Seeded by suite: a config is the same whether it is built alone or with the others.
     suite = SUITES[name]
-    rows = suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
-    if not _unpublished(banks):
-        return rows
-    return [
-        row.model_copy(update={"status": "new"}) if row.status == "revised" else row for row in rows
-    ]
+    return suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
 
 
 def as_released(row: Row, source: str, terms: str) -> Row:

@@ -166,10 +166,6 @@ def test_a_retired_entry_leaves_the_config_and_stands_in_the_errata(
     entries[0] |= {"status": "retired", "erratum": "The legend is not where it was said to be."}
     entries[1] |= {"status": "revised", "erratum": "The context did not name the layout."}
     file.write_text(yaml.safe_dump(entries, sort_keys=False))
-    changes = bank / "changes.yaml"  # a second version: before the first, nothing was revised
-    second = [{"version": "0.2.0", "date": "2026-12-01", "notes": ["Two entries changed."]}]
-    versions = [*second, *yaml.safe_load(changes.read_text())]
-    changes.write_text(yaml.safe_dump(versions, sort_keys=False))
     out = tmp_path / "out"
     done = cli("build", "--bank", bank, "--out", out, "--config", "t2i_correctness")
     assert done.returncode == 0, done.stderr
