@@ -632,7 +632,8 @@ class AttributeDecoupling(Row):
     concepts: list[str]
     """The two concepts."""
     seen: Sightings
-    """How often captions have the two concepts together."""
+    """How often captions have the two concepts together. The captions are few: 0 for both rows of a
+    pair is no evidence for or against `rarity`, which the author decided."""
     prompt: str
     """The text to draw."""
     assessment_point: str
