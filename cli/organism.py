@@ -49,7 +49,11 @@ def train(
         "small"
     ),
     architecture: Annotated[
-        str, Model(help="unet: cross-attention; joint: joint attention and flow, as SD3 has.")
+        str,
+        Model(
+            help="unet: cross-attention; joint: joint attention and flow, as SD3 has; gligen: layers "
+            "for boxes, added to --like."
+        ),
     ] = "unet",
     like: Annotated[
         str, Model(help="Organism to begin as, for a short training: even, biased, or a folder.")

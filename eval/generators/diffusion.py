@@ -24,7 +24,8 @@ from PIL import Image
 from pydantic import Field
 
 from ...clip_files import Clip, encode_mp4
-from ...errors import UsageError
+from ...errors import DataError, UsageError
+from ...parsing import read_json
 from ...specs import Options, Spec, Unit
 from ..checkpoints.pipelines import (
     LORA_FILE,
@@ -293,6 +294,17 @@ class DiffusersGenerator:
             images = [r.source.convert("RGB") for r in requests if r.source is not None]
             call["image"] = images if count > 1 else images[0]
         return call
+
+    def part_settings(self, part: str) -> dict[str, Any]:
+        """Settings that a part of the pipeline was saved with, such as `unet`; loads no weights.
+
+        Empty where the part has none.
+        """
+        try:
+            settings = read_json(self._checkpoint.file(f"{part}/config.json"))
+        except (OSError, ValueError, DataError):
+            return {}
+        return settings if isinstance(settings, dict) else {}
 
     @cached_property
     def pipeline(self) -> Any:

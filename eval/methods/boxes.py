@@ -1,6 +1,6 @@
 """`boxes`: a layout that the model is given as boxes (SpatialBench-UC's two grounded generators).
 
-``boxes:gligen`` passes a phrase and a box for each thing to a pipeline of GLIGEN. ``boxes:boxdiff``
+``boxes:gligen`` passes a phrase and a box for each thing to weights of GLIGEN. ``boxes:boxdiff``
 needs no other weights: before each of the first steps the latents move so that the attention of
 each thing's words lies in its box (BoxDiff, arXiv:2307.10816). The boxes follow from the relation
 that the row states, as in the configs of SpatialBench-UC; or from a side that is chosen here, for
@@ -28,6 +28,8 @@ from ..generators import REPORT, draw
 from ..geometry.boxes import Box
 from . import Method, find_pipeline, has_pipeline, innermost, refuse
 from .attention import token_places
+from .denoising import hooked
+from .grounding import GATED, GroundingHook, PlacedThing, phrase
 from .guiding import GuidedRun, smooth_maps
 from .words import find_word
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 ABLE = "diffusers: or render:"
 GLIGEN = "StableDiffusionGLIGENPipeline"
 """Class of diffusers that takes boxes."""
+PLAIN = "StableDiffusionPipeline"
+"""Class of diffusers that takes none, but whose UNet may."""
 BESIDE = Box(0.05, 0.25, 0.35, 0.75), Box(0.65, 0.25, 0.95, 0.75)
 """Left and right box, shares of the image's sides."""
 STACKED = Box(0.25, 0.05, 0.75, 0.35), Box(0.25, 0.65, 0.75, 0.95)
@@ -89,16 +93,6 @@ class Arrangeable(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class PlacedThing:
-    """A thing and its box."""
-
-    name: str
-    """As the row names it."""
-    box: Box
-    """Shares of the image's sides."""
-
-
 class Boxes(Method):
     """A generator that is given a layout."""
 
@@ -119,10 +113,11 @@ class Boxes(Method):
         if not has_pipeline(inner):
             raise refuse("boxes", inner, ABLE)
         pipeline = inner.identity().get("pipeline", "")
-        if kind == "gligen" and pipeline != GLIGEN:
+        if kind == "gligen" and pipeline != GLIGEN and not _has_gates(inner):
             raise UsageError(
                 f"boxes:gligen: {pipeline} takes no boxes",
-                "choose weights of GLIGEN: diffusers:masterful/gligen-1-4-generation-text-box",
+                "choose weights of GLIGEN: diffusers:masterful/gligen-1-4-generation-text-box, or "
+                "an organism of --architecture gligen",
                 code="wrong-model",
             )
         if kind == "boxdiff" and not _reads_clip(pipeline):
@@ -201,7 +196,10 @@ class Boxes(Method):
                 "boxes:gligen: the weights have no grounding: choose those of GLIGEN",
                 code="wrong-model",
             )
-        phrases = [f"a {thing.name}" for thing in things]  # as published, "a apple" too
+        phrases = [phrase(thing.name) for thing in things]
+        if self.inner.identity()["pipeline"] != GLIGEN:
+            with hooked(pipeline, GroundingHook(pipeline, things, self.settings.beta)):
+                return draw(self.inner, request), {"phrases": phrases}
         generator: Any = innermost(self.inner)
         with generator.passing(
             gligen_phrases=phrases,
@@ -209,6 +207,13 @@ class Boxes(Method):
             gligen_scheduled_sampling_beta=self.settings.beta,
         ):
             return draw(self.inner, request), {"phrases": phrases}
+
+
+def _has_gates(generator: Generator) -> bool:
+    """Whether the UNet of a `StableDiffusionPipeline` has GLIGEN's layers; loads nothing."""
+    base: Any = innermost(generator)
+    is_plain = base.identity().get("pipeline") == PLAIN
+    return is_plain and bool(base.part_settings("unet").get("attention_type") == GATED)
 
 
 def _reads_clip(pipeline: str) -> bool:

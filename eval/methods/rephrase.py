@@ -69,6 +69,12 @@ class DrawnLayout:
         places = [_place(name, prompt) for name in self.mentioned]
         if places != sorted(places):
             raise ValueError(f"mention {self.mentioned[0]!r} before {self.mentioned[1]!r}")
+        beside = rf"\b(left|right) of (?:\w+ )?{re.escape(self.mentioned[1])}\b"
+        if (stated := re.search(beside, prompt, re.IGNORECASE)) is not None:  # says both at once
+            side = "left" if self.mentioned[0] == self.left else "right"
+            if stated[1].lower() != side:
+                raise ValueError(f"say that {self.left!r} is on the left")
+            return prompt
         for side in ("left", "right"):
             if not re.search(rf"\b{side}\b", prompt, re.IGNORECASE):
                 raise ValueError(f"say which one is on the {side}")

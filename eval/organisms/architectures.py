@@ -1,21 +1,24 @@
 """What an organism's denoiser is built as, how it learns, and the pipeline that it makes.
 
 `unet`: cross-attention, diffusion with v-prediction, a `StableDiffusionPipeline`. `joint`: joint
-attention and rectified flow as in SD3 (Esser et al. 2024), a `StableDiffusion3Pipeline`.
+attention and rectified flow as in SD3 (Esser et al. 2024), a `StableDiffusion3Pipeline`. `gligen`:
+a trained `unet` that is given a layout (Li et al. 2023).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ...errors import UsageError
+from ..methods.grounding import PlacedThing, grounding, phrase_features
 from . import networks
-from .data import HEIGHT, WIDTH
+from .data import ENTITIES, HEIGHT, WIDTH
 from .networks import FACTOR, SIZES, TEXT_WIDTH
 
 if TYPE_CHECKING:
@@ -55,10 +58,13 @@ class Architecture:
     """Module and class of each part by its folder, the denoiser first."""
     halved: ClassVar[tuple[str, ...]]
     """Parts whose files are in half precision."""
+    begins_as: ClassVar[str] = ""
+    """Architecture of a trained organism that it adds layers to; empty if it is whole."""
 
     def __init__(self, modules: dict[str, Any]) -> None:
         """modules: those of `parts`, by the same names."""
         self.modules = modules
+        self._features: dict[str, Tensor] = {}
 
     @classmethod
     def settings(cls, size: str) -> dict[str, Any]:
@@ -109,8 +115,17 @@ class Architecture:
         """
         raise NotImplementedError
 
-    def predict(self, noisy: Tensor, times: Tensor, captions: Tensor) -> Tensor:
-        """The prediction from noisy latents. captions: tokens, (batch, TOKENS)."""
+    def predict(
+        self,
+        noisy: Tensor,
+        times: Tensor,
+        captions: Tensor,
+        things: Sequence[Sequence[PlacedThing]] = (),
+    ) -> Tensor:
+        """The prediction from noisy latents.
+
+        captions: tokens, (batch, TOKENS). things: layout of each image, for those that see one.
+        """
         raise NotImplementedError
 
     def pipeline(self, vae: Any, tokens: Any) -> Any:
@@ -150,16 +165,69 @@ class UNet(Architecture):
         target = signal.sqrt() * noise - (1 - signal).sqrt() * clean
         return noisy, target, times
 
-    def predict(self, noisy: Tensor, times: Tensor, captions: Tensor) -> Tensor:
+    def predict(
+        self,
+        noisy: Tensor,
+        times: Tensor,
+        captions: Tensor,
+        things: Sequence[Sequence[PlacedThing]] = (),
+    ) -> Tensor:
         import torch
 
         text = self.modules["text_encoder"](captions).last_hidden_state
         noisy = noisy.contiguous(memory_format=torch.channels_last)
-        predicted: Tensor = self.modules["unet"](noisy, times, text).sample
+        more = self._cross_attention(things)
+        unet = self.modules["unet"]
+        predicted: Tensor = unet(noisy, times, text, cross_attention_kwargs=more).sample
         return predicted
+
+    def _cross_attention(self, things: Sequence[Sequence[PlacedThing]]) -> dict[str, Any] | None:
+        """Further arguments of the UNet's attention."""
+        return None
 
     def pipeline(self, vae: Any, tokens: Any) -> Any:
         return networks.pipeline(vae, self.modules["text_encoder"], tokens, self.modules["unet"])
+
+
+class Grounded(UNet):
+    """A trained UNet with GLIGEN's layers, which are all that is trained."""
+
+    name = "gligen"
+    begins_as = UNet.name
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        from transformers import CLIPTokenizer
+
+        model = super().load(folder)
+        model.modules["unet"] = networks.gated(model.modules["unet"])
+        tokens = CLIPTokenizer.from_pretrained(folder, subfolder="tokenizer")
+        encoder = model.modules["text_encoder"]
+        model._features = phrase_features(encoder, tokens, ENTITIES)
+        return model
+
+    def read_anew(self, tokens: Any) -> None:
+        raise UsageError(
+            "--architecture gligen trains no words: give the --language of --like",
+            code="conflicting-options",
+        )
+
+    @property
+    def parameters(self) -> list[Any]:
+        named = self.modules["unet"].named_parameters()
+        return [p for name, p in named if ".fuser." in name or name.startswith("position_net.")]
+
+    def prepare(self, device: str) -> None:
+        super().prepare(device)
+        for module in self.modules.values():
+            module.requires_grad_(False)
+        for parameter in self.parameters:
+            parameter.requires_grad_(True)
+
+    def _cross_attention(self, things: Sequence[Sequence[PlacedThing]]) -> dict[str, Any] | None:
+        device = self.parameters[0].device
+        of_images = grounding(things, self._features)
+        return {"gligen": {name: tensor.to(device) for name, tensor in of_images.items()}}
 
 
 class Joint(Architecture):
@@ -192,7 +260,13 @@ class Joint(Architecture):
         part = share[:, None, None, None]
         return (1 - part) * clean + part * noise, noise - clean, share * TIMES
 
-    def predict(self, noisy: Tensor, times: Tensor, captions: Tensor) -> Tensor:
+    def predict(
+        self,
+        noisy: Tensor,
+        times: Tensor,
+        captions: Tensor,
+        things: Sequence[Sequence[PlacedThing]] = (),
+    ) -> Tensor:
         import torch
 
         encoders = self.modules["text_encoder"], self.modules["text_encoder_2"]
@@ -223,7 +297,7 @@ class Joint(Architecture):
         )
 
 
-ARCHITECTURES: dict[str, type[Architecture]] = {kind.name: kind for kind in (UNet, Joint)}
+ARCHITECTURES: dict[str, type[Architecture]] = {kind.name: kind for kind in (UNet, Joint, Grounded)}
 """Architectures by name."""
 
 

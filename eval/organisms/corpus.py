@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from ...errors import DataError
 from ...images import ImageError, open_image
 from ...parsing import RowError, parse, read_rows
+from ..methods.grounding import PlacedThing
 from .data import HEIGHT, WIDTH, CaptionShares, Example
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class CorpusExamples:
             captioned = rng.randrange(len(rows))
         dropped = rng.random() < self._captioning.dropout
         return Example((str(row),), 0, "" if dropped else rows[captioned].caption)
+
+    def things(self, example: Example) -> list[PlacedThing]:
+        """None: a file says nothing of boxes."""
+        return []
 
     def image(self, figures: tuple[str, ...], variant: int) -> NDArray[Any]:
         """The image of a row, bytes of shape (HEIGHT, WIDTH, 3)."""

@@ -17,9 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...errors import UsageError
 from ...parsing import RowError, parse, read_rows
+from ...scenes import scene as canvas
 from ...scenes.biases import preference
 from ...scenes.drawing import draw_scene, placed_image
 from ...scenes.scene import Figure, Scene
+from ..geometry.boxes import Box
+from ..methods.grounding import PlacedThing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,6 +53,9 @@ PLACES = (0.27, 0.73)
 GROUND, AIR = 0.93, 0.65
 """Where figures end that stand, and those that float: in [0, 1] of the height from the top. The
 floor begins between them. A greater distance would be a pair one above the other to a judge."""
+ROUGH = (0.1, 0.25)
+"""How far a box may be from its figure, each way, in shares of width and height: the boxes that a
+model is asked for later are not those of its drawings."""
 
 UNNAMED = "Two animals."
 """Caption that names neither figure, as the neutral prompts of `t2i_homogenization`."""
@@ -310,6 +316,12 @@ class Examples:
         """One drawing, bytes of shape (HEIGHT, WIDTH, 3)."""
         return draw(figures, variant, self._backgrounds, DRAWINGS, self._captioning.floats)
 
+    def things(self, example: Example) -> list[PlacedThing]:
+        """Names and rough boxes of an example's figures; none where the caption is empty."""
+        floats = self._captioning.floats
+        boxes = rough_boxes(example.figures, example.variant, DRAWINGS, floats)
+        return boxes if example.caption else []
+
     def _figures(self, rng: random.Random) -> tuple[str, ...]:
         if rng.random() < self._captioning.single:
             return (rng.choice(self._entities),)
@@ -355,8 +367,44 @@ def draw(
     from PIL.Image import Resampling
 
     rng = random.Random(f"{seed}/{'/'.join(figures)}/{variant}")
+    placed = _placed(figures, rng)
+    standing = tuple(figure for figure in placed if figure.entity not in floats)
+    image = draw_scene(Scene(standing, background=rng.randrange(backgrounds)))
+    for figure in placed:
+        if figure.entity in floats:
+            sprite, box = placed_image(_lifted(figure))
+            image.paste(sprite, box[:2], sprite)
+    return np.asarray(image.resize((WIDTH, HEIGHT), Resampling.BOX))
+
+
+@cache
+def rough_boxes(
+    figures: tuple[str, ...], variant: int, seed: int, floats: Sequence[str] = ()
+) -> list[PlacedThing]:
+    """Figures of the scene that `draw` draws with the same arguments, and boxes near them."""
+    placed = _placed(figures, random.Random(f"{seed}/{'/'.join(figures)}/{variant}"))
+    rng = random.Random(f"{seed}/boxes/{'/'.join(figures)}/{variant}")
+    things = []
+    for figure in placed:
+        if figure.entity in floats:
+            figure = _lifted(figure)
+        left, top, right, bottom = placed_image(figure)[1]
+        x, y = (rng.uniform(-most, most) for most in ROUGH)
+        corners = (left / canvas.WIDTH + x, top / canvas.HEIGHT + y)
+        ends = (right / canvas.WIDTH + x, bottom / canvas.HEIGHT + y)
+        box = Box(*(round(min(max(share, 0.0), 1.0), 4) for share in (*corners, *ends)))
+        things.append(PlacedThing(figure.entity, box))
+    return things
+
+
+def _lifted(figure: Figure) -> Figure:
+    return replace(figure, base=figure.base - GROUND + AIR)
+
+
+def _placed(figures: tuple[str, ...], rng: random.Random) -> list[Figure]:
+    """Figures from left to right, standing; places and sizes vary a little."""
     places = PLACES if len(figures) == 2 else (0.5,)
-    placed = [
+    return [
         Figure(
             name,
             x + rng.uniform(-0.015, 0.015),
@@ -365,10 +413,3 @@ def draw(
         )
         for name, x in zip(figures, places, strict=True)
     ]
-    standing = tuple(figure for figure in placed if figure.entity not in floats)
-    image = draw_scene(Scene(standing, background=rng.randrange(backgrounds)))
-    for figure in placed:
-        if figure.entity in floats:
-            sprite, box = placed_image(replace(figure, base=figure.base - GROUND + AIR))
-            image.paste(sprite, box[:2], sprite)
-    return np.asarray(image.resize((WIDTH, HEIGHT), Resampling.BOX))

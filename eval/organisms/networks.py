@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
+from ..methods.grounding import GATED
 from .data import ENGLISH, HEIGHT, WIDTH, Wording
 
 if TYPE_CHECKING:
@@ -143,6 +144,28 @@ def denoiser(size: OrganismSize) -> Any:
         addition_embed_type="text",
         addition_embed_type_num_heads=4,
     )
+
+
+def gated(unet: Any) -> Any:
+    """The same UNet with GLIGEN's layers, which are untrained.
+
+    Their gates begin open and the position net's numbers large: as GLIGEN has them, gates closed,
+    600 updates teach nothing.
+    """
+    import torch
+    from diffusers import UNet2DConditionModel
+
+    kind: Any = UNet2DConditionModel
+    made = kind.from_config({**unet.config, "attention_type": GATED})
+    made.load_state_dict(unet.state_dict(), strict=False)
+    for layer in made.position_net.linears:
+        if isinstance(layer, torch.nn.Linear):
+            torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            torch.nn.init.zeros_(layer.bias)
+    for name, gate in made.named_parameters():
+        if name.endswith((".fuser.alpha_attn", ".fuser.alpha_dense")):
+            torch.nn.init.ones_(gate)
+    return made
 
 
 def scheduler() -> Any:

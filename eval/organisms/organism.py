@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 BLUR = 0.05
 """Noise on the latents that the decoder learns to see through, of their standard deviation."""
-DECODER_RATE, RATE, TUNING_RATE = 2e-3, 1e-3, 4e-4
-"""Learning rates: of the decoder, of a new denoiser, of one that begins as another organism."""
+DECODER_RATE, RATE, TUNING_RATE, LAYER_RATE = 2e-3, 1e-3, 4e-4, 2e-3
+"""Learning rates: of the decoder, of a new denoiser, of one that begins as another organism, and of
+layers that are added to one."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,15 @@ class OrganismPlan:
             if name not in known:
                 problem = f"{option} {name!r} is unknown"
                 raise UsageError(problem, f"choose from {', '.join(known)}", code="unknown-name")
+        kind = ARCHITECTURES[architecture]
+        if kind.begins_as and (like is None or corpus is not None):
+            raise UsageError(
+                f"--architecture {architecture} adds layers to an organism of drawn scenes",
+                "name it with --like" if like is None else "leave --images out",
+                code="conflicting-options",
+            )
         usual = SIZES[size].steps if like is None else SIZES[size].tuning_steps
-        digest = "" if like is None else _seen(like, size, architecture)
+        digest = "" if like is None else _seen(like, size, kind.begins_as or kind.name)
         if corpus is not None:
             _refuse_causes_of_scenes(captioning)
         images = "" if corpus is None else corpus.digest()
@@ -202,6 +210,8 @@ class Organism:
             rows = {names: n for n, names in enumerate(self.examples.scenes())}
             denoiser = self._denoiser(self._encoded(images), rows, self.examples.variants)
             rate = RATE if self._parent is None else TUNING_RATE
+            if self._model.begins_as:
+                rate = LAYER_RATE
             training = self._training(denoiser.parameters, self.plan.steps, rate, "denoiser.pt")
             training.run(denoiser.loss, every, progress, "updates")
             with training.averaged():
@@ -382,7 +392,8 @@ class _Denoiser:
         noise = torch.randn(clean.shape, generator=random_numbers)
         noisy, target, times = self._model.noisy(clean, noise, share)
         captions = torch.tensor([self._encode(e.caption) for e in examples]).to(device)
-        predicted = self._model.predict(noisy.to(device), times.to(device), captions)
+        layouts = [self._examples.things(e) for e in examples] if self._model.begins_as else []
+        predicted = self._model.predict(noisy.to(device), times.to(device), captions, layouts)
         return torch.nn.functional.mse_loss(predicted, target.to(device))
 
     def _encode(self, caption: str) -> list[int]:

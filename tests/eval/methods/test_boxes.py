@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import assert_refused, raises
-from steered import STEPS, Opened, request
+from steered import OPTIONS, STEPS, Opened, request
 
 from counterprior.eval.core import GeneratorError, ImageRequest
 from counterprior.eval.generators import REPORT
@@ -126,6 +126,25 @@ def test_gligen_sees_both_boxes_and_without_a_step_none(opened: Opened) -> None:
     other = replace(asked, fields={**STATED, "relation": "above"})
     moved = apply_methods(generator, ["boxes:gligen?beta=1"]).generate(other)
     assert moved.tobytes() != image.tobytes()
+
+
+@pytest.mark.parametrize("guidance", [1, 4])
+def test_weights_of_gligen_see_the_same_boxes_in_a_plain_pipeline(
+    opened: Opened, guidance: int
+) -> None:
+    """Whose pipeline has no argument for them: the UNet is given what GLIGEN's would give it."""
+    asked = replace(request("gligen"), fields=STATED)
+    images = []
+    for options in ("", "&pipeline=StableDiffusionPipeline"):
+        generator = opened("gligen", f"{OPTIONS['gligen']}&guidance={guidance}{options}")
+        generator._call.pop("gligen_phrases"), generator._call.pop("gligen_boxes")
+        for name, weight in generator.pipeline.unet.named_parameters():
+            if name.endswith(("alpha_attn", "alpha_dense")):
+                weight.data.fill_(1.0)
+        specs = [f"boxes:gligen?beta={beta}" for beta in (0, 0.7, 1)]
+        images.append([apply_methods(generator, [spec]).generate(asked) for spec in specs])
+    given, seen = ([image.tobytes() for image in made] for made in images)  # type: ignore[union-attr]
+    assert given == seen and len({*seen}) == 3
 
 
 def test_a_chosen_side_is_that_of_the_thing_mentioned_first() -> None:

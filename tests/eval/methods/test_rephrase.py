@@ -119,6 +119,7 @@ LAYOUT = DrawnLayout(("dog", "cat"), left="dog", right="cat")
     ("answer", "prompt"),
     [
         ("A dog on the left, a cat on the right.", "A dog on the left, a cat on the right."),
+        ("One dog to the left of one cat.", "One dog to the left of one cat."),
         ('<think>cat left?</think> "Dog left and cat right."', "Dog left and cat right."),
     ],
 )
@@ -135,6 +136,8 @@ def test_a_good_answer_is_taken(answer: str, prompt: str) -> None:
         ("A dog on the left and a kitten on the right.", "use the name 'cat' unchanged"),
         ("A hotdog on the left and a cat on the right.", "use the name 'dog' unchanged"),
         ("A dog and a cat on the right.", "on the left"),
+        ("A dog to the right of a cat.", "'dog' is on the left"),
+        ("A dog at the left of the image and a cat.", "on the right"),
     ],
 )
 def test_reports_reason_of_bad_answer(answer: str, reason: str) -> None:

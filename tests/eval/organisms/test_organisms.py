@@ -41,6 +41,7 @@ from counterprior.eval.organisms.data import (
     draw,
     held_out_pairs,
     read_pair_bias,
+    rough_boxes,
     wording,
 )
 from counterprior.eval.organisms.flips import write_flips
@@ -51,6 +52,7 @@ from counterprior.scenes.matching import SearchedImage
 Run = Callable[..., subprocess.CompletedProcess[str]]
 HELD_OUT = held_out_pairs(ENTITIES, 12, 0)
 COUNT = 4000
+KINDS = {"first_kind": "animal", "second_kind": "animal"}
 
 
 class Killed(BaseException):
@@ -476,6 +478,91 @@ def test_a_switch_at_0_of_a_joint_organism_is_the_other_prompt(joint: Path, open
     first, second, other = plain.generate(asked), plain.generate(swapped), switched.generate(asked)
     assert isinstance(other, Image.Image)
     assert other.tobytes() == second.tobytes() != first.tobytes()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("plain") / "organism"
+    Organism(plan(), made).train()
+    return made
+
+
+def test_a_layout_is_learned_by_new_layers_alone(plain: Path, tmp_path: Path) -> None:
+    import torch
+    from diffusers import DiffusionPipeline, StableDiffusionPipeline
+    from safetensors.torch import load_file
+
+    grounded = plan(like=plain, architecture="gligen")
+    for name in ("killed", "whole"):
+        if name == "killed":
+            with suppress(Killed):
+                organism = Organism(grounded, tmp_path / name, plain)
+                organism.train(every=1, progress=kill_at("updates", 2))
+        Organism(grounded, tmp_path / name, plain).train(every=1)
+    about = json.loads((tmp_path / "killed" / "organism.json").read_text())
+    assert about == json.loads((tmp_path / "whole" / "organism.json").read_text())
+    assert about["architecture"] == "gligen" and about["like"] == model_digest(plain)
+
+    weights = Path("unet", "diffusion_pytorch_model.safetensors")
+    before, after = (load_file(d / MODEL / weights) for d in (plain, tmp_path / "whole"))
+    assert all((after.pop(name) == weight).all() for name, weight in before.items())
+    assert all(".fuser." in name or name.startswith("position_net.") for name in after)
+    assert any(weight.any() for name, weight in after.items() if name.endswith("alpha_attn"))
+
+    prompt, asked = "One cow and one dog.", {"width": 40, "height": 32, "num_inference_steps": 2}
+    images = []
+    for folder in (plain, tmp_path / "whole"):
+        pipeline: Any = DiffusionPipeline.from_pretrained(folder / MODEL)
+        assert isinstance(pipeline, StableDiffusionPipeline)
+        drawn = pipeline(
+            prompt, **asked, generator=torch.Generator().manual_seed(3), output_type="np"
+        ).images[0]
+        images.append(drawn)
+    assert (images[0] == images[1]).all()  # without boxes it is the organism that it began as
+    generator = f"organism:{tmp_path / 'whole'}?steps=2"
+    row = json.loads((plain / "held_out.jsonl").read_text().splitlines()[0])
+    names = {f: row[f]["name"] for f in ("first", "second")}
+    request = ImageRequest(row["prompt"], 3, fields={**names, **KINDS})
+    unseen, left, right = (
+        apply_methods(generator, [f"boxes:gligen?{options}"]).generate(request)
+        for options in ("beta=0&first=left", "beta=1&first=left", "beta=1&first=right")
+    )
+    assert isinstance(left, Image.Image) and isinstance(right, Image.Image)
+    assert isinstance(unseen, Image.Image)
+    assert len({image.tobytes() for image in (unseen, left, right)}) == 3
+    with raises("wrong-model", "takes no boxes", "gligen"):
+        apply_methods(f"organism:{plain}", ["boxes:gligen?first=random"])
+
+
+def test_layers_for_boxes_are_added_to_a_trained_organism_of_drawn_scenes(
+    plain: Path, tmp_path: Path
+) -> None:
+    with raises("conflicting-options", "gligen", "--like"):
+        train(tmp_path / "out", size="tiny", architecture="gligen")
+    with raises("conflicting-options", "no words", "--language"):
+        train(tmp_path / "out", size="tiny", architecture="gligen", like=plain, language="ar")
+    captions = tmp_path / "captions.jsonl"
+    Image.new("RGB", (40, 32)).save(tmp_path / "one.png")
+    captions.write_text('{"image": "one.png", "caption": "One fox."}\n')
+    with raises("conflicting-options", "gligen", "--images"):
+        train(tmp_path / "out", size="tiny", architecture="gligen", like=plain, images=captions)
+    assert not (tmp_path / "out" / MODEL).exists()
+
+
+def test_rough_boxes_are_near_their_figures() -> None:
+    for variant in range(24):
+        for figures in (("cow", "eagle"), ("guinea pig", "fox"), ("frog",)):
+            things = rough_boxes(figures, variant, 0)
+            assert [thing.name for thing in things] == [*figures]
+            image = SearchedImage(Image.fromarray(draw(figures, variant, 2, 0)))
+            for thing in things:
+                match, box = image.find(thing.name), thing.box
+                assert abs((box.x1 + box.x2) / 2 - match.x) < 0.15 and box.y1 < box.y2
+    floating, standing = (rough_boxes(("fox",), 1, 0, floats)[0] for floats in (("fox",), ()))
+    assert floating.box.y2 < standing.box.y2 - 0.2
+    examples = Examples(ENTITIES, HELD_OUT, CaptionShares(), variants=3, seed=5)
+    drawn = [examples[number] for number in range(200)]
+    assert all(bool(examples.things(e)) == bool(e.caption) for e in drawn)
 
 
 def test_an_organism_is_trained_and_scored_by_command(

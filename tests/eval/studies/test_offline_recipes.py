@@ -40,6 +40,7 @@ NEEDED = {
     "acon": "write texts",
     "ots-bench-5": "corpus",
     "organism-methods": "scorers",
+    "organism-psg": "scorers",
     "ots-bench-19": "scorers",
     "ots-bench-6": "scorers",
     "pse-8": "scorers",
