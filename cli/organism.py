@@ -51,8 +51,8 @@ def train(
     architecture: Annotated[
         str,
         Model(
-            help="unet: cross-attention; joint: joint attention and flow, as SD3 has; gligen: layers "
-            "for boxes, added to --like."
+            help="unet: cross-attention; joint: joint attention and flow, as SD3 has; gligen: "
+            "layers for boxes, added to --like."
         ),
     ] = "unet",
     like: Annotated[
