@@ -17,7 +17,7 @@ from counterprior.eval.studies.table_layout import PaperLine
 
 ROOT = Path(__file__).parents[1]
 COMMAND = re.compile(r"\$ counterprior study table (docs/studies/\S+\.zip)(?: --as (\S+))?(.*)")
-MOST_BYTES = 2_000_000
+MOST_BYTES = 2_500_000
 """Size of all published studies together."""
 
 
