@@ -235,7 +235,8 @@ def read_places(
                 record = None
             if not isinstance(record, dict):
                 raise RecordError(
-                    f"{path}:{number}: not a JSON object: restore the file from a backup",
+                    f"{path}:{number}: not a JSON object: restore the file from a backup"
+                    + (", or run `counterprior settle` with --repair" if appended else ""),
                     code="damaged-log",
                 )
             yield (start, len(line)), record

@@ -203,8 +203,8 @@ class Ledger:
             return _record(self._line(*place))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerError(
-                f"{self._where(place)}: call {call_id} can't be read; restore the line, or remove "
-                "it to ask again",
+                f"{self._where(place)}: call {call_id} can't be read; restore the line, or run "
+                "`counterprior settle` with --repair to ask again",
                 code="damaged-log",
             ) from None
 
@@ -319,7 +319,9 @@ class Ledger:
             if isinstance(error, LedgerError):
                 raise
             raise LedgerError(
-                f"{self.path}:{number}: not a ledger line; restore it", code="damaged-log"
+                f"{self.path}:{number}: not a ledger line; restore it, or run "
+                "`counterprior settle` with --repair",
+                code="damaged-log",
             ) from None
         return end
 
@@ -399,6 +401,21 @@ class Ledger:
             f"{self.path}: {subject} was recorded with another specification. Undo the change, or "
             f"start a new ledger and pay again:\n{excerpt}"
         )
+
+
+def is_ledger_line(line: Mapping[str, Any]) -> bool:
+    """Whether a record can be a line of a ledger."""
+    try:
+        if "batch" in line:
+            return isinstance(line["batch"], str) and all(isinstance(c, str) for c in line["calls"])
+        if "run" in line:
+            return isinstance(line["run"], str) and "inputs" in line
+        if "text" in line:
+            return isinstance(line["text"], str)
+        _record(line)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    return True
 
 
 _ANSWER = "/answer"

@@ -96,6 +96,19 @@ class Charge:
 FREE = Charge(Decimal(0))
 
 
+def is_spending_line(record: Mapping[str, Any]) -> bool:
+    """Whether a record can be a line of the file."""
+    try:
+        if "lost" in record:
+            return all(type(number) is int for number in record["lost"])
+        Charge.from_record(record)
+        numbers = record.get("closes", ())
+        is_named = isinstance(record["found" if "found" in record else "in"], str)
+        return is_named and all(type(number) is int for number in numbers)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
 def read_usd(text: Any) -> Decimal:
     """An amount as files hold it. Raises ValueError unless it is a number of 0 or more."""
     try:
@@ -300,7 +313,8 @@ class SpendingLog:
                     self._apply(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
-                    f"{self.path}:{self._lines + 1}: not a line of spending; restore the file",
+                    f"{self.path}:{self._lines + 1}: not a line of spending; restore the file, "
+                    f"or run `counterprior settle` with --repair",
                     code="damaged-log",
                 ) from None
             self._end += len(line) + 1

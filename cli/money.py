@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from .options import Cost, Json, Prices
-from .show_money import print_settlement
+from .options import Cost, Input, Json, Prices
+from .show_money import print_repaired, print_settlement
 
 
 def settle(
@@ -16,6 +16,9 @@ def settle(
     billed: Annotated[
         str | None, Cost(help="Their total cost on the provider's bill, in US dollars.")
     ] = None,
+    repair: Annotated[
+        bool, Input("--repair", help="First move lines of logs that can't be read to files beside.")
+    ] = False,
     worst: Annotated[bool, Cost("--worst", help="Settle them at their worst case.")] = False,
     prices: Prices = None,
     json: Json = False,
@@ -24,7 +27,12 @@ def settle(
 
     Example: `counterprior settle runs/demo --billed 0.12`
     """
-    from ..eval.engine.settling import read_billed
+    from ..eval.engine.repair import repair as repair_logs
+    from ..eval.engine.settling import has_spending, read_billed
     from ..eval.engine.settling import settle as settle_attempts
 
+    if repair:
+        print_repaired(repair_logs(path))
+        if not has_spending(path):  # nothing was paid for
+            return
     print_settlement(settle_attempts(path, read_billed(billed), worst, prices), json)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .console import print_json
+from .console import print_json, print_note
 
 if TYPE_CHECKING:
+    from ..eval.engine.repair import Repaired
     from ..eval.engine.settling import Settlement
+
+
+def print_repaired(logs: Sequence[Repaired]) -> None:
+    """Says which logs had lines that can't be read, and what to do next."""
+    for log in logs:
+        print_note(str(log))
+    if logs:
+        print_note("run the command that made the folder again: it asks for what they answered")
+    else:
+        print_note("every line of the logs can be read")
 
 
 def print_settlement(settlement: Settlement, as_json: bool) -> None:

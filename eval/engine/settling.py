@@ -46,7 +46,7 @@ def settle(
         raise UsageError(
             "--billed and --worst are two answers: give one", code="conflicting-options"
         )
-    log = spending_file(path) if path.is_file() else path / LEDGERS / SPENDING
+    log = _log_of(path)
     if not log.is_file():
         raise UsageError(
             f"{path}: nothing was paid for here: {log} is missing", code="no-such-file"
@@ -67,6 +67,15 @@ def settle(
             spending.settle(settlement.settled)
     spending.finish()
     return settlement
+
+
+def has_spending(path: Path) -> bool:
+    """Whether anything was ever paid for in a folder, or for an author's ledger."""
+    return _log_of(path).is_file()
+
+
+def _log_of(path: Path) -> Path:
+    return spending_file(path) if path.is_file() else path / LEDGERS / SPENDING
 
 
 def read_billed(text: str | None) -> Decimal | None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from refusals import raises
+from typer.testing import CliRunner
 
 from counterprior import leases
 from counterprior.agents import ledger as ledgers
@@ -26,7 +27,10 @@ from counterprior.agents.budget import Budget, BudgetError, PriceTable
 from counterprior.agents.chat import ChatRequest, Completion, Usage
 from counterprior.agents.ledger import Ledger
 from counterprior.agents.spending import Charge, SpendingLog
+from counterprior.cli.main import app
 from counterprior.errors import InUseError
+from counterprior.eval.engine.repair import repair
+from counterprior.eval.engine.settling import settle
 from counterprior.storage import Lock, RecordLog, Turns, read_records
 
 
@@ -260,6 +264,55 @@ def test_a_cap_holds_where_the_disk_has_no_locks(disk: None, tmp_path: Path) -> 
     assert 15 <= after.spent <= 20
     after.log.finish()
     assert not leases_in(path.parent)
+
+
+def damaged_run(root: Path) -> tuple[Path, Path, Path]:
+    """The folder of a run with money, a ledger and verdicts."""
+    (root / "ledgers").mkdir(parents=True)
+    budget = Budget(PriceTable({}), None, root / "ledgers" / "spending.jsonl")
+    ledger, verdicts = root / "ledgers" / "a.jsonl", root / "verdicts" / "j" / "verdicts.jsonl"
+    with Ledger(ledger) as calls, RecordLog(verdicts) as log:
+        for n in range(4):
+            hold = budget.hold(Charge(Decimal(2)), "call", "a.jsonl", call=str(n))
+            calls.append(str(n), WHO, ASK, DONE, "1")
+            log.append({"case": str(n)})
+            if n < 3:
+                budget.settle([hold], "a.jsonl", Charge(Decimal(1)))
+    budget.log.finish()
+    return root / "ledgers" / "spending.jsonl", ledger, verdicts
+
+
+@pytest.mark.parametrize("file", [0, 1, 2], ids=["spending", "ledger", "verdicts"])
+def test_what_is_right_of_a_damaged_log_is_kept(
+    file: int, tmp_path: Path, survived: Callable[[str, bool], None]
+) -> None:
+    pristine = damaged_run(tmp_path / "run")
+    path, whole = pristine[file], pristine[file].read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        for spoiled in (b"\x00" * (len(line) - 1) + b"\n", line[: len(line) // 2] + b"\n", b"{}\n"):
+            path.write_bytes(b"".join([*lines[:number], spoiled, *lines[number + 1 :]]))
+            (repaired,) = repair(tmp_path / "run")
+            assert (repaired.path, repaired.lines, repaired.kept) == (path, 1, len(lines) - 1)
+            assert path.with_name(f"{path.name}.damaged").read_bytes().endswith(spoiled)
+            assert repair(tmp_path / "run") == []
+            kept = [one for one in path.read_bytes().splitlines(keepends=True) if one.strip()]
+            settled = settle(tmp_path / "run")  # money, ledgers: all can be read again
+            well = kept == [*lines[:number], *lines[number + 1 :]] and settled.spent >= 3
+            survived("unreadable lines of logs", well)
+            assert well
+    path.write_bytes(whole)
+    path.with_name(f"{path.name}.damaged").unlink()
+    assert repair(tmp_path / "run") == [] and path.read_bytes() == whole
+
+
+def test_a_log_in_use_is_not_repaired(tmp_path: Path) -> None:
+    damaged_run(tmp_path / "run")
+    ledger = tmp_path / "run" / "ledgers" / "a.jsonl"
+    with Ledger(ledger), raises("in-use", ledger, error=InUseError):
+        repair(tmp_path / "run")
+    done = CliRunner().invoke(app, ["settle", str(tmp_path / "run"), "--repair"])
+    assert done.exit_code == 0 and "every line of the logs can be read" in done.output, done.output
 
 
 @pytest.fixture(autouse=True)
