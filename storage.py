@@ -44,6 +44,44 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
+class ArrowSink:
+    """A file that Arrow writes into; every writer of Arrow gets one.
+
+    By a path, Arrow ends the process (SIGABRT) on a full disk. Into an object of Python it raises
+    the error, but its destructor writes once more: all that comes after a failure is dropped.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._failed = False
+
+    def write(self, data: Any) -> int:
+        """Writes bytes. Raises OSError, once."""
+        if not self._failed:
+            try:
+                self._file.write(data)
+            except OSError:
+                self._failed = True
+                raise
+        return len(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Nothing: who opened the file does, and closes it."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+    @property
+    def closed(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """An empty folder to write into; it takes the place of `path` when the block ends well.

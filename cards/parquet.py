@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..release import parquet_path, sha256_file
 from ..schema import Row, arrow_schema, image_columns, rows_digest, to_record
-from ..storage import whole_file
+from ..storage import ArrowSink, whole_file
 
 
 class WrittenParquet(NamedTuple):
@@ -36,7 +36,7 @@ def write_parquet(config: str, rows: Sequence[Row], root: Path) -> WrittenParque
     with whole_file(path) as file:
         pq.write_table(
             table,
-            file,
+            ArrowSink(file),
             # PNG does not compress further; uncompressed, unchanged images deduplicate on the Hub.
             compression="none" if images else "zstd",
             row_group_size=100 if images else 1000,

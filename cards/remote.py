@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from ..errors import UsageError
 from ..release import sha256_file
+from ..storage import ArrowSink, whole_file
 from .errors import HubError
 
 if TYPE_CHECKING:
@@ -312,14 +313,14 @@ class Repository:
         def fetch() -> None:
             files = HfFileSystem(endpoint=self.api.endpoint, skip_instance_cache=True)
             path = into / file
-            path.parent.mkdir(parents=True, exist_ok=True)
             with (
                 files.open(f"datasets/{self.name}@{commit}/{file}") as remote,
                 pq.ParquetFile(remote, pre_buffer=False) as opened,
             ):
                 schema = opened.schema_arrow
                 columns = [name for name in schema.names if name not in left_out]
-                with pq.ParquetWriter(path, schema.empty_table().select(columns).schema) as written:
+                kept = schema.empty_table().select(columns).schema
+                with whole_file(path) as out, pq.ParquetWriter(ArrowSink(out), kept) as written:
                     for number in range(opened.num_row_groups):
                         written.write_table(opened.read_row_group(number, columns=columns))
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...eval.workers.farm import Numbered
 from ...release import sha256_file
-from ...storage import whole_file
+from ...storage import ArrowSink, whole_file
 from ..captions.gate import QualityGate
 from ..captions.miner import Counts, Miner
 from ..captions.ontology import Ontology
@@ -236,14 +236,8 @@ def similar(table: pa.Table, least: float | None, path: str) -> tuple[pa.Table, 
 
 
 def write_parquet(table: pa.Table, target: Path) -> None:
-    """Writes a parquet file; it appears whole or stays as it was.
-
-    By way of memory: on a full disk the writer's destructor would fail again, with a traceback.
-    """
-    import pyarrow as pa
+    """Writes a parquet file; it appears whole or stays as it was."""
     import pyarrow.parquet as pq
 
-    data = pa.BufferOutputStream()
-    pq.write_table(table, data, compression="zstd", store_schema=True)
     with whole_file(target) as file:
-        file.write(data.getvalue())
+        pq.write_table(table, ArrowSink(file), compression="zstd", store_schema=True)

@@ -32,6 +32,7 @@ from ..core import (
     Judge,
 )
 from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
+from ..store.answers import moved
 from ..workers.farm import Numbered, check_same
 from .run import REPLACED, TEXTS, CaseResult, stamp_of
 
@@ -116,6 +117,8 @@ class ImageStore:
             return CaseResult(case.id, error.status, message=str(error), usd=error.usd)
         except (OSError, ValueError) as error:
             return CaseResult(case.id, "error", message=str(error))
+        if not self.root.is_dir():
+            raise moved(self.root)
         file = Path(case.file).with_suffix(film.ending) if film else case.file
         name = f"images/{file}"
         write_whole(self.root / name, data)

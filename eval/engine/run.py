@@ -600,7 +600,7 @@ class Replacement:
 
     def keep(self) -> None:
         """Records what was read and is as recorded, so that one command reads it, not each."""
-        if self._has_new:
+        if self._has_new and self._root.is_dir():  # else it was moved
             with suppress(OSError):  # a folder that only others may write
                 write_json(self._root / CHECKED, self._checked)
             self._has_new = False

@@ -10,6 +10,7 @@ import hmac
 import json
 import re
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +22,8 @@ from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ...errors import UsageError
+from ...errors import CounterpriorError, UsageError
+from ...storage import Lock as FileLock
 from ...storage import RecordLog
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm, ReviewTask, open_form, read_tasks, shuffled
@@ -82,6 +84,13 @@ class Audit:
     def file(self, annotator: str) -> Path:
         """Path of an annotator's clicks. Raises RequestRefused for a name with other signs."""
         check_name(annotator)
+        for other in self.folder.glob("*.jsonl"):
+            # Some disks take both for one file.
+            if other.stem != annotator and other.stem.casefold() == annotator.casefold():
+                raise RequestRefused(
+                    f"{annotator!r} is written {other.stem!r} here: use that, or another name",
+                    code="bad-request",
+                )
         return self.folder / f"{annotator}.jsonl"
 
     def labels(self, annotator: str) -> Clicks:
@@ -160,16 +169,40 @@ class Audit:
         raise RequestRefused("no such image", code="bad-request")
 
 
+LOCK = "audit.lock"
+"""File in the folder of clicks: one server at a time writes them."""
+
+
 class AuditServer(ThreadingHTTPServer):
-    """Serves one audit on the loopback interface."""
+    """Serves one audit on the loopback interface, and keeps other servers out of its folder."""
 
     daemon_threads = True
 
     def __init__(self, audit: Audit, port: int = 0) -> None:
-        """port 0: any that is free."""
+        """port 0: any that is free. Raises InUseError while another process serves the folder."""
         self.audit = audit
         self.token = secrets.token_urlsafe(24)
-        super().__init__(("127.0.0.1", port), _Handler)
+        self._held: FileLock | None = FileLock(audit.folder / LOCK, f"the folder {audit.folder}")
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except BaseException:
+            self._release()
+            raise
+
+    def server_close(self) -> None:
+        super().server_close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self._held.release()
+            self._held = None
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says in one line what failed: a connection that broke is nobody's fault."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError):
+            print(f"counterprior: the page: {type(error).__name__}: {error}", file=sys.stderr)
 
     @property
     def url(self) -> str:
@@ -204,8 +237,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             work(address.path, query)
+        except ConnectionError:
+            self.close_connection = True
+        except RecursionError:
+            self._json({"error": "the request is nested too deeply"}, HTTPStatus.BAD_REQUEST)
         except (ValueError, KeyError) as error:
             self._json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+        except (OSError, CounterpriorError) as error:
+            reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+            print(f"counterprior: not saved: {reason}", file=sys.stderr, flush=True)
+            self._json({"error": f"not saved: {reason}"}, HTTPStatus.INSUFFICIENT_STORAGE)
 
     def _get(self, path: str, query: Mapping[str, str]) -> None:
         audit = self.server.audit

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...storage import ArrowSink
 from ..engine.run import Run
 from .publication import PublishedFile, arrow_schema, shard_path
 
@@ -42,8 +43,9 @@ class Shards:
         self._rows = self._held = 0
         self._group: list[dict[str, Any]] = []
         self._runs: dict[str, None] = {}
+        self._out = path.open("wb")
         self._writer = pq.ParquetWriter(
-            path,
+            ArrowSink(self._out),
             self._schema,
             # Images don't compress further; uncompressed, unchanged ones deduplicate on the Hub.
             compression="none" if self._images else "zstd",
@@ -75,6 +77,7 @@ class Shards:
     def _close(self) -> None:
         self._flush()
         self._writer.close()
+        self._out.close()
         self._files.append(
             PublishedFile(
                 config=self._config,  # type: ignore[arg-type]
@@ -90,6 +93,8 @@ class Shards:
         with suppress(OSError):
             self._writer.close()
         self._writer.is_open = False
+        with suppress(OSError):
+            self._out.close()
 
     def end(self) -> list[PublishedFile]:
         """Closes the files; returns their descriptions."""

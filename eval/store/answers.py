@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-from ...errors import DataError
+from ...errors import DataError, RunFailed
 from ...parsing import parse_as, read_json
 from ...storage import (
     LineReader,
@@ -90,6 +90,7 @@ class AnswerLog(Mapping[str, Payload]):
         self._highest = self._session = 0
         self._writer: RecordLog | None = None
         self._writers = 0
+        self._was_there = folder.is_dir()
         self._last: tuple[str, At, dict[str, Any]] | None = None
         """The key met last by who goes through all, with its newest record."""
 
@@ -154,6 +155,8 @@ class AnswerLog(Mapping[str, Payload]):
     def __enter__(self) -> Self:
         """Keeps the file open for what is appended until the block ends."""
         if self._writer is None:
+            if self._was_there and not self._folder.is_dir():
+                raise moved(self._folder)
             self._writer = RecordLog(self.path)
         self._writers += 1
         return self
@@ -260,6 +263,15 @@ def read_identity(path: Path) -> dict[str, str]:
     if "kind" not in identity:
         raise DataError(f"{path}: kind: missing", code="damaged-file")
     return identity
+
+
+def moved(folder: Path) -> RunFailed:
+    """The error of a folder that is not there any more while something is written into it."""
+    return RunFailed(
+        f"{folder} was moved or removed meanwhile: what is recorded is still in it",
+        "run the same command on it where it is now",
+        code="changed-file",
+    )
 
 
 def _at(placed: tuple[At, Any]) -> At:
