@@ -9,6 +9,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -117,11 +118,9 @@ class ImageStore:
             return CaseResult(case.id, error.status, message=str(error), usd=error.usd)
         except (OSError, ValueError) as error:
             return CaseResult(case.id, "error", message=str(error))
-        if not self.root.is_dir():
-            raise moved(self.root)
         file = Path(case.file).with_suffix(film.ending) if film else case.file
         name = f"images/{file}"
-        write_whole(self.root / name, data)
+        self._write(name, data)
         return CaseResult(
             case=case.id,
             status="made",
@@ -133,10 +132,18 @@ class ImageStore:
             fps=film.fps if film else 0.0,
         )
 
+    def _write(self, name: str, data: bytes) -> None:
+        """Writes a file of the run. Raises RunFailed where the run was moved meanwhile."""
+        if self.root.is_dir():
+            with suppress(FileNotFoundError):
+                write_whole(self.root / name, data)
+                return
+        raise moved(self.root)
+
     def _keep_text(self, case: Case, text: GeneratedText) -> CaseResult:
         data = text.content.encode("utf-8", "backslashreplace")
         name = f"{TEXTS}/{case.id}.txt"
-        write_whole(self.root / name, data)
+        self._write(name, data)
         digest = hashlib.sha256(data).hexdigest()
         return CaseResult(case.id, "made", name, digest, report=text.report)
 

@@ -181,7 +181,7 @@ def test_a_run_that_is_moved_while_it_draws_ends_in_one_line(
     settings = RunSettings("t2i_homogenization", "memory", here)
     with raises("changed-file", here, "moved", error=RunFailed):
         generate(settings, draw, rows=rows)
-    assert not here.exists()
+    assert not (here / "images.jsonl").exists()
     moved = RunSettings("t2i_homogenization", "memory", there)
     done = generate(moved, draw, rows=rows)
     assert all((there / image.file).exists() for image in done.run.images().values())
