@@ -21,7 +21,7 @@ from ...human_labels import (
     read_labels,
     single_labels,
 )
-from ...storage import write_whole
+from ...storage import without_surrogates, write_whole
 from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, KNOWN_TRUTH, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
@@ -476,7 +476,7 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
 
 def _quoted(text: str) -> str:
     """The beginning of somebody's text, on one line."""
-    return textwrap.shorten(text, 160, placeholder=" ...") or "an empty text"
+    return without_surrogates(textwrap.shorten(text, 160, placeholder=" ...") or "an empty text")
 
 
 def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, float]:
