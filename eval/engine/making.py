@@ -135,7 +135,7 @@ class ImageStore:
     def _write(self, name: str, data: bytes) -> None:
         """Writes a file of the run. Raises RunFailed where the run was moved meanwhile."""
         if self.root.is_dir():
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, FileExistsError):  # moved right now
                 write_whole(self.root / name, data)
                 return
         raise moved(self.root)
