@@ -37,7 +37,7 @@ def print_mined(finished: Finished, out: Path) -> None:
         output.print(_alignment(finished.alignment))
         output.print(f"page: {out / 'index.html'}")
     for file, damage in funnel.damaged.items():
-        print_note(f"{file} is damaged, what follows in it is lost: {damage}")
+        print_note(f"{file} is damaged, and mined without what is lost: {damage}")
     for warning in finished.warnings:
         print_note(warning)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -333,6 +334,7 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
     import pyarrow.parquet as pq
 
     images: list[str] = []
+    bad_rows = ""
     with _open(shard.path) as file:
         if shard.groups is not None:
             ahead = isinstance(file, pa.NativeFile)  # see `_open`
@@ -348,6 +350,7 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
             )
         else:
             table, wanted = _read_text(file, shard.path, settings)
+            bad_rows = (table.schema.metadata or {}).get(DAMAGED, b"").decode()
     places = [f"{shard.source}#row={shard.first_row + n}" for n in range(len(table))]
     columns = {
         ours: pa.array(places) if theirs in images else table[theirs]
@@ -368,7 +371,12 @@ def _table(shard: Shard, settings: SourceSettings) -> pa.Table:
             columns[name] = columns[name].cast(kind, safe=False)
     if "uid" in columns:
         columns["uid"] = columns["uid"].cast(pa.string())
-    return _as_unicode({name: columns[name] for name in COLUMNS if name in columns})
+    read = _as_unicode({name: columns[name] for name in COLUMNS if name in columns})
+    if not bad_rows:
+        return read
+    bad_texts = (read.schema.metadata or {}).get(DAMAGED, b"").decode()
+    damage = "; ".join(filter(None, (bad_rows, bad_texts)))
+    return read.replace_schema_metadata({DAMAGED: damage.encode()})
 
 
 def _as_unicode(columns: dict[str, Any]) -> pa.Table:
@@ -408,13 +416,12 @@ def _read_text(
     """Reads a csv, tsv or jsonl table, decompressed if named .gz; returns it and our column names
     mapped to its own."""
     import pyarrow as pa
-    from pyarrow import csv, json
+    from pyarrow import csv
 
     stream: Any = pa.CompressedInputStream(file, "gzip") if path.endswith(".gz") else file
     bare = path.removesuffix(".gz")
     if bare.endswith(".jsonl"):
-        table = json.read_json(pa.BufferReader(_ESCAPED.sub(_without_surrogate, stream.read())))
-        return table, _columns(table.column_names, settings, path)
+        return _read_jsonl(_ESCAPED.sub(_without_surrogate, stream.read()), path, settings)
     tab = bare.endswith(".tsv")
     headless = settings.preset in PRESETS and not PRESETS[settings.preset].header
     table = csv.read_csv(
@@ -428,6 +435,99 @@ def _read_text(
         convert_options=csv.ConvertOptions(check_utf8=False),
     )
     return table, _columns(table.column_names, settings, path)
+
+
+def _read_jsonl(
+    data: bytes, path: str, settings: SourceSettings
+) -> tuple[pa.Table, dict[str, str]]:
+    """A table of JSON rows, and our column names mapped to its own.
+
+    A row that can't be read has no caption, so that the others keep their number; how many there
+    are, and the first of them, is the table's damage. Raises SourceError where none can be read.
+    """
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    try:
+        table = arrow_json.read_json(pa.BufferReader(data))
+        wanted = _columns(table.column_names, settings, path)
+        kinds = {ours: table.schema.field(theirs).type for ours, theirs in wanted.items()}
+        if all(_fits(ours, kind) for ours, kind in kinds.items()):
+            return table, wanted
+    except pa.ArrowInvalid:
+        pass  # one row is enough for that: they are looked at one by one
+    rows: list[dict[str, Any]] = []
+    faults: list[tuple[int, str]] = []
+    numbered = [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    for number, line in numbered:
+        row, fault = _json_row(line)
+        rows.append(row)
+        faults += [(number, fault)] if fault else []
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if len(faults) == len(rows):
+        number, fault = faults[0]
+        raise SourceError(f"{path}:{number}: not readable ({fault})", code="unreadable-file")
+    wanted = _columns(names, settings, path)
+    for (number, _), row in zip(numbered, rows, strict=True):
+        for ours, theirs in wanted.items():
+            value = row.get(theirs)
+            if value is not None and not isinstance(value, _PLAIN.get(ours, str)):
+                faults.append((number, f"its {theirs} is of type {type(value).__name__}"))
+                row.clear()
+                break
+    columns = {}
+    for ours, theirs in wanted.items():
+        values = [row.get(theirs) for row in rows]
+        if ours in _FLOATS:
+            columns[theirs] = pa.array([None if v is None else float(v) for v in values])
+        else:
+            texts = [None if v is None else str(v).encode("utf-8", "replace") for v in values]
+            columns[theirs] = pa.array(texts, pa.binary()).cast(pa.string(), safe=False)
+    table = pa.table(columns)
+    if not faults:
+        return table, wanted
+    number, fault = min(faults)
+    damage = f"{len(faults):,} of {len(rows):,} rows can't be read, the first in line {number}: "
+    return table.replace_schema_metadata({DAMAGED: (damage + fault).encode()}), wanted
+
+
+_FLOATS = ("width", "height", "similarity")
+_PLAIN: dict[str, Any] = {**dict.fromkeys(_FLOATS, (int, float)), "uid": (str, int)}
+"""Our column -> types of its values in JSON; text in all others."""
+LONGEST_ROW = 1_000_000
+"""Bytes of a JSON row above which it is not read."""
+
+
+def _fits(ours: str, kind: pa.DataType) -> bool:
+    """Whether a column that was read at once has the type of ours."""
+    import pyarrow as pa
+
+    if pa.types.is_null(kind):
+        return ours != "caption"
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if ours in _FLOATS:
+        return bool(number)
+    return bool(pa.types.is_string(kind) or (ours == "uid" and pa.types.is_integer(kind)))
+
+
+def _json_row(line: bytes) -> tuple[dict[str, Any], str]:
+    """A row and what is wrong with it; an empty row if anything is."""
+    if len(line) > LONGEST_ROW:
+        return {}, f"it has {len(line):,} bytes, more than {LONGEST_ROW:,}"
+    try:
+        row = json.loads(line.decode("utf-8", "replace"), object_pairs_hook=_without_repetition)
+    except (ValueError, RecursionError) as error:
+        return {}, f"it is not JSON ({error})"
+    if not isinstance(row, dict):
+        return {}, f"it is a {type(row).__name__}, not an object"
+    return row, ""
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        raise ValueError("a key stands twice")
+    return row
 
 
 def _without_surrogate(escape: re.Match[bytes]) -> bytes:

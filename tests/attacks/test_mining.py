@@ -297,3 +297,44 @@ def test_a_worker_ends_with_its_parent_also_while_it_loads(when: str, tmp_path: 
         parent.kill()
         if pid and _lives(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+GOOD = b'{"caption": "A cat and a dog.", "url": "u", "x": 1}'
+BAD_ROWS = {
+    "a number as caption": b'{"caption": 7, "url": "u"}',
+    "an object as caption": b'{"caption": {"a": 1}, "url": "u"}',
+    "a list as address": b'{"caption": "A cat.", "url": ["u"]}',
+    "a key twice": b'{"caption": "A cat.", "caption": "A dog.", "url": "u"}',
+    "a list": b'["A cat.", "u"]',
+    "a number": b"7",
+    "no JSON": b"caption: a cat",
+    "a long row": b'{"caption": "' + b"a cat " * 700_000 + b'", "url": "u"}',
+    "depth": b'{"caption": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "a torn last line": b'{"caption": "A cat and a d',
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ROWS)
+def test_a_bad_row_is_one_failed_row(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    lines = [GOOD, GOOD, BAD_ROWS[kind]] if "torn" in kind else [GOOD, BAD_ROWS[kind], GOOD]
+    path.write_bytes(b"\n".join(lines) + (b"" if "torn" in kind else b"\n"))
+    source = SourceSettings((str(path),), caption_column="caption")
+    (shard,) = list_shards(source)
+    table = read_shard(shard, source)
+    captions = table["caption"].to_pylist()
+    assert len(captions) == 3 and captions.count("A cat and a dog.") == 2
+    assert captions[lines.index(BAD_ROWS[kind])] is None  # the others keep their number
+    damage = (table.schema.metadata or {})[DAMAGED].decode()
+    number = lines.index(BAD_ROWS[kind]) + 1
+    assert damage.startswith(f"1 of 3 rows can't be read, the first in line {number}: ")
+
+
+def test_a_column_that_nobody_asked_for_may_be_anything(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    path.write_bytes(GOOD + b"\n" + GOOD.replace(b"1}", b'"s"}') + b"\n")
+    source = SourceSettings((str(path),), caption_column="caption")
+    (shard,) = list_shards(source)
+    table = read_shard(shard, source)
+    assert table["caption"].to_pylist() == ["A cat and a dog."] * 2
+    assert DAMAGED not in (table.schema.metadata or {})
