@@ -65,7 +65,8 @@ def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line.decode("utf-8"))
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                row = json.loads(text, object_pairs_hook=_once)
             except (ValueError, RecursionError) as error:
                 torn = "" if line.endswith(b"\n") else "; the last line was cut off: delete it"
                 raise RowError(
@@ -76,7 +77,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, PlainRow]]:
 
 def _json_list(path: Path) -> Iterator[tuple[int, PlainRow]]:
     try:
-        rows = json.loads(path.read_text("utf-8"))
+        rows = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise RowError(f"{path}: not JSON ({error})", code="bad-json") from None
     if not isinstance(rows, list):
@@ -89,7 +90,14 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         number = 1
         try:
-            for number, row in enumerate(csv.DictReader(file), 2):
+            rows = csv.DictReader(file)
+            columns = [name for name in rows.fieldnames or () if name]
+            if twice := [name for name in columns if columns.count(name) > 1]:
+                raise RowError(
+                    f"{path}:1: the column {twice[0]!r} is there twice: remove one",
+                    code="duplicate-id",
+                )
+            for number, row in enumerate(rows, 2):
                 if None in row or None in row.values():
                     raise RowError(
                         f"{path}:{number}: the row has more or fewer fields than the header",
@@ -100,6 +108,15 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
             raise RowError(
                 f"{path}: not CSV after line {number} ({error})", code="bad-csv"
             ) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. Raises ValueError for a key that is there twice: nobody knows which counts."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {max(names, key=names.count)!r} is there twice")
+    return row
 
 
 def _object(row: object, path: Path, number: int) -> PlainRow:

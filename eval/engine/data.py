@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ...errors import DataError, UsageError
 from ...release import (
@@ -84,7 +84,7 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         return Rows.of(file_rows)
     if root.is_dir():
         expected = published_file(root, config, data)
-        rows, digest = _rows_of(iter_records(root, config), config)
+        rows, digest = _rows_of(iter_records(root, config), config, data)
         if digest != expected.get("rows_sha256"):
             raise ReleaseError(
                 f"{data}, {config}: rows differ from the release's checksums", code="changed-file"
@@ -93,15 +93,29 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`", code="no-such-file")
     else:
         repo, _, tag = data.partition("@")
-        rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config)
+        rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config, data)
     active = (number for number, row in enumerate(rows) if row.status != "retired")
     return Rows(ChosenRows(rows, active), digest)
 
 
-def _rows_of(records: Iterator[dict[str, Any]], config: str) -> tuple[Sequence[Row], str]:
+def _rows_of(
+    records: Iterator[dict[str, Any]], config: str, data: str
+) -> tuple[Sequence[Row], str]:
     """The rows and their digest. Few rows without images are held, as reading them anew takes time;
-    others lie in a file."""
-    read = ROWS[config].model_validate
+    others lie in a file. Raises ReleaseError for a row that does not fit."""
+
+    def read(record: dict[str, Any]) -> Row:
+        try:
+            return ROWS[config].model_validate(record)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, first["loc"])) or "the row"
+            raise ReleaseError(
+                f"{data}, {config}, row {str(record.get('id'))[:80]!r}: {field}: "
+                f"{first['msg'][:160]}: the release was changed; build it or download it again",
+                code="changed-file",
+            ) from None
+
     if not image_columns(config):
         few = list(islice(records, HELD + 1))
         if len(few) <= HELD:
