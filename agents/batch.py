@@ -120,7 +120,7 @@ def _collect(
             name, identity, request, completion, None if cost.usd is None else str(cost.usd)
         )
         usd = budget.settle([sent[name]] if name in sent else [], source, cost)
-        budget.count(Spending(calls=1, usd=usd))
+        budget.count(Spending(calls=1, usd=usd, unpriced=int(cost.usd is None)))
     # What a batch that has ended leaves without an answer was not done.
     unanswered = [sent[name] for name, _ in calls.values() if name not in ledger and name in sent]
     budget.release(unanswered)

@@ -171,6 +171,8 @@ class Spending:
 
     >>> str(Spending(calls=2, usd=Decimal("0.5")) + Spending(calls=1, retries=1))
     '0.5000 USD, 3 calls, 0 replayed, 1 retries, 0 refused, 0 invalid, 0 errors'
+    >>> str(Spending(calls=2, unpriced=2))[:58]
+    'an unknown sum for 2 calls without a price, 2 calls, 0 rep'
     """
 
     calls: int = 0
@@ -186,15 +188,22 @@ class Spending:
     errors: int = 0
     """Calls that the server rejected or could not answer."""
     usd: Decimal = Decimal(0)
-    """Price of the calls made now, lost attempts at their worst case; 0 if none is known."""
+    """Price of the calls made now, lost attempts at their worst case; without those of unknown
+    price."""
+    unpriced: int = 0
+    """Calls made now whose price is not known."""
 
     def __add__(self, addend: Spending) -> Spending:
         sums = {f.name: getattr(self, f.name) + getattr(addend, f.name) for f in fields(self)}
         return Spending(**sums)
 
     def __str__(self) -> str:
-        counts = (f"{getattr(self, f.name):,} {f.name}" for f in fields(self) if f.name != "usd")
-        return f"{self.usd:.4f} USD, {', '.join(counts)}"
+        names = (f.name for f in fields(self) if f.name not in ("usd", "unpriced"))
+        counts = ", ".join(f"{getattr(self, name):,} {name}" for name in names)
+        known = f"{self.usd:.4f} USD" if self.usd or not self.unpriced else ""
+        unknown = f"an unknown sum for {self.unpriced:,} calls without a price"
+        money = " and ".join(filter(None, (known, unknown if self.unpriced else "")))
+        return f"{money}, {counts}"
 
 
 @dataclass(frozen=True)

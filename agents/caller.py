@@ -201,7 +201,7 @@ class Caller:
         *lost, answered = holds
         self.budget.lose(lost)
         usd = self.budget.settle([answered], self.source, cost)
-        self._count(lost, usd, calls=1)
+        self._count(lost, usd, calls=1, unpriced=int(cost.usd is None))
         return completion
 
     def _is_retried(self, call_id: str, completion: Completion) -> bool:
@@ -222,9 +222,9 @@ class Caller:
         self.budget.release(holds[lost:])
         self._count(holds[:lost], Decimal(0), calls=0)
 
-    def _count(self, lost: Sequence[Hold], usd: Decimal, calls: int) -> None:
+    def _count(self, lost: Sequence[Hold], usd: Decimal, calls: int, unpriced: int = 0) -> None:
         usd = sum((hold.usd for hold in lost), usd)
-        self.budget.count(Spending(calls=calls, retries=len(lost), usd=usd))
+        self.budget.count(Spending(calls=calls, retries=len(lost), usd=usd, unpriced=unpriced))
 
 
 def again(request: ChatRequest, answer: str, problem: str) -> ChatRequest:

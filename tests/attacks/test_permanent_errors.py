@@ -168,3 +168,15 @@ def test_moderation_is_a_refusal(run: Path, server: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(server, "_reply", lambda *_: json.loads(json.dumps({"error": error})))
     server.faults.extend([Fault(403)] * IMAGES)
     assert labels(judged(run, server)) == ["refused"] * IMAGES
+
+
+def test_what_nobody_knows_the_price_of_is_not_said_to_cost_nothing(
+    run: Path, server: Any, tmp_path: Path
+) -> None:
+    spent = str(judged(run, server).spending)
+    assert spent.startswith(f"an unknown sum for {IMAGES} calls") and "0.0000" not in spent
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("openai:m-1: {input: 0, output: 1000000}\n")
+    cost = Cost(prices=prices)
+    other = judge_run(run, [server.spec("openai", "timeout=5&max_tokens=50")], cost=cost)
+    assert str(other.spending).startswith(f"{30 * IMAGES}.0000 USD, ")
