@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import datasets
 
 CHECKSUMS = "checksums.json"
+KNOWN = "known_rows.json"
+"""File of this package with the digests of rows that it knows."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -67,6 +70,36 @@ def sha256_file(path: Path) -> str:
     """SHA-256 of a file's bytes, as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def release_digest(root: Path) -> str:
+    """The digest of a whole release: SHA-256 of its `checksums.json`, which has those of all other
+    files. Raises ReleaseError without one."""
+    try:
+        return sha256_file(root / CHECKSUMS)
+    except OSError:
+        read_checksums(root)  # says what is missing
+        raise
+
+
+def known_rows() -> dict[str, list[str]]:
+    """Config -> logical digests of its rows in the releases that this package knows: what the bank
+    that it carries gives, and what earlier ones gave.
+    """
+    text = resources.files(__package__).joinpath(KNOWN).read_text("utf-8")
+    known: dict[str, list[str]] = json.loads(text)
+    return known
+
+
+def unknown_configs(root: Path) -> list[str]:
+    """Configs of a release folder whose rows, by its own checksums, this package doesn't know."""
+    known, listed = known_rows(), read_checksums(root)["files"]
+    return [
+        config
+        for config in ROWS
+        if (entry := listed.get(parquet_path(config))) is not None
+        and entry.get("rows_sha256") not in known.get(config, ())
+    ]
 
 
 def read_checksums(root: Path) -> dict[str, Any]:
@@ -161,8 +194,10 @@ def load(
     *,
     revision: str | None = None,
     cache_dir: str | Path | None = None,
+    verify: bool = False,
 ) -> datasets.Dataset:
-    """Loads one config of a release and checks it against the release's own logical digest.
+    """Loads one config of a release and checks it against the release's own logical digest; with
+    `verify` also against those that this package knows, which no mirror can change.
 
     `path_or_repo` is a release folder or the id of a dataset repository on the Hub; `revision` is a
     tag or commit of the latter (default: the newest commit, resolved once, so that checksums and
@@ -171,9 +206,9 @@ def load(
     A tag or branch is looked up on the Hub each time. A 40-digit commit never changes, so a cached
     one loads without the Hub.
 
-    Raises ReleaseError if the release has no such config, if the Hub can't be reached, or if
-    `datasets` returned something else than what was published (a stale or foreign cache, a changed
-    file).
+    Raises ReleaseError if the release has no such config, if `verify` finds unknown rows, if the
+    Hub can't be reached, or if `datasets` returned something else than what was published (a stale
+    or foreign cache, a changed file).
     """
     import datasets
     import httpx2
@@ -191,6 +226,12 @@ def load(
     if config not in ROWS:
         raise ReleaseError(
             f"{name}: unknown to this version of counterprior; upgrade it", code="another-version"
+        )
+    if verify and expected.get("rows_sha256") not in known_rows().get(config, ()):
+        raise ReleaseError(
+            f"{name}: its rows are none that counterprior knows: a release of another version or "
+            "bank, or a forged one; compare its digest by `counterprior verify --sha256`",
+            code="changed-file",
         )
     try:
         dataset = datasets.load_dataset(

@@ -56,11 +56,20 @@ class ReleaseReport:
     """Checks that were skipped, and why."""
     compared: str = ""
     """With which bank the rows were compared; empty for none."""
+    anchor: str | None = None
+    """What outside the release says the same; empty if nothing does, None if nobody looked."""
+    sha256: str = ""
+    """Digest of the release; empty if nobody looked."""
 
     def text(self) -> str:
         """One line per problem and note, then the result."""
         lines = [*map(str, self.problems), *(f"note: {note}" for note in self.notes)]
-        result = f"{len(self.problems)} problems" if self.problems else "valid"
+        sound = "self-consistent, not known to this package" if self.anchor == "" else "valid"
+        result = f"{len(self.problems)} problems" if self.problems else sound
+        if self.anchor:
+            result += f"; {self.anchor}"
+        if self.sha256:
+            result += f"; sha256 {self.sha256}"
         if self.compared:
             result += f"; {self.compared}"
         return "\n".join([*lines, f"{self.checked}: {result}"])

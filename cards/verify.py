@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -30,7 +31,9 @@ from ..release import (
     no_release,
     read_checksums,
     refuse_pipes,
+    release_digest,
     sha256_file,
+    unknown_configs,
     verify,
     verify_files,
 )
@@ -47,9 +50,14 @@ SAMPLES = 16
 
 
 def verify_release(
-    path_or_repo: str, revision: str | None = None, *, as_reader: bool = False
+    path_or_repo: str,
+    revision: str | None = None,
+    *,
+    as_reader: bool = False,
+    sha256: str | None = None,
 ) -> ReleaseReport:
-    """Compares a release with its own checksums, manifest and Croissant file, without a cache.
+    """Compares a release with its own checksums, manifest and Croissant file, without a cache, and
+    with what is known outside of it: `sha256`, its digest, or the rows that this package knows.
 
     path_or_repo: a release folder, or `namespace/name`. revision: tag, branch or commit of a
     repository; None for the newest commit. as_reader: also load every config as a reader would. The
@@ -64,13 +72,14 @@ def verify_release(
             )
         refuse_pipes(root)
         if (root / PUBLICATION).is_file():
-            report = check_publication(root)
+            report = _anchored(check_publication(root), root, sha256)
             load_problems = _loading(read_publication(root), str(root), None) if as_reader else ()
-            return ReleaseReport(report.checked, (*report.problems, *load_problems), report.notes)
+            return replace(report, problems=(*report.problems, *load_problems))
         manifest = read_manifest(root)
         problems, notes = integrity(root, manifest)
         loaded = _load_problems(manifest, str(root), None) if as_reader else ()
-        return ReleaseReport(path_or_repo, (*problems, *loaded), tuple(notes))
+        report = ReleaseReport(path_or_repo, (*problems, *loaded), tuple(notes))
+        return _anchored(report, root, sha256)
     if means_folder(path_or_repo):
         raise ReleaseError(no_release(path_or_repo), code="no-such-file")
     repository = Repository(path_or_repo)
@@ -78,7 +87,7 @@ def verify_release(
     name = f"{repository.name}@{commit}"
     tree = repository.tree(commit)
     if PUBLICATION in tree:
-        return _verify_publication(repository, commit, tree, revision, as_reader)
+        return _verify_publication(repository, commit, tree, revision, as_reader, sha256)
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
         try:
@@ -94,9 +103,28 @@ def verify_release(
             ) from None
         problems, notes = integrity(root, manifest)
         problems += _address_problems(root, manifest, path_or_repo, revision)
+        report = _anchored(ReleaseReport(name, tuple(problems), tuple(notes)), root, sha256)
     if as_reader:
-        problems += _load_problems(manifest, repository.name, commit)
-    return ReleaseReport(name, tuple(problems), tuple(notes))
+        loaded = _load_problems(manifest, repository.name, commit)
+        report = replace(report, problems=(*report.problems, *loaded))
+    return report
+
+
+def _anchored(report: ReleaseReport, root: Path, sha256: str | None) -> ReleaseReport:
+    """The report with what is known outside of the release in `root`."""
+    digest = release_digest(root)
+    report = replace(report, sha256=digest)
+    if sha256 is not None and sha256.lower() != digest:
+        problem = Problem(CHECKSUMS, f"has the digest {digest}, not {sha256}")
+        return replace(report, problems=(*report.problems, problem))
+    if sha256 is not None:
+        return replace(report, anchor="its digest is the one that you named")
+    if (root / PUBLICATION).is_file():  # nobody can know its answers beforehand
+        return replace(report, anchor="")
+    if unknown := unknown_configs(root):
+        note = f"rows that this package does not know: {', '.join(unknown)}"
+        return replace(report, anchor="", notes=(*report.notes, note))
+    return replace(report, anchor="its rows are those that this package knows")
 
 
 def check_publication(
@@ -165,6 +193,7 @@ def _verify_publication(
     tree: Tree,
     revision: str | None,
     as_reader: bool,
+    sha256: str | None,
 ) -> ReleaseReport:
     """A publication on the Hub: all but its images is fetched, and of those every digest compared.
 
@@ -192,6 +221,7 @@ def _verify_publication(
             if file.file in tree:
                 repository.download_columns(commit, file.file, root, left_out=("image", "video"))
         checked = recompute(root)
+        anchored = _anchored(ReleaseReport("", ()), root, sha256)
     if publication.repo_id != repository.name:
         message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
         problems.append(Problem(PUBLICATION, message, field="repo_id"))
@@ -201,7 +231,8 @@ def _verify_publication(
     if as_reader:
         problems += _loading(publication, repository.name, commit)
     name = f"{repository.name}@{commit}"
-    return ReleaseReport(name, (*problems, *checked.problems), tuple(checked.notes))
+    problems += [*checked.problems, *anchored.problems]
+    return replace(anchored, checked=name, problems=tuple(problems), notes=tuple(checked.notes))
 
 
 def _loading(publication: Publication, where: str, commit: str | None) -> Iterator[Problem]:

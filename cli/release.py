@@ -31,6 +31,7 @@ from .show_release import (
     print_census,
     print_configs,
     print_diff,
+    print_digest,
     print_plan,
     print_released,
     print_report,
@@ -110,6 +111,7 @@ def build(
         written = write_releases(lambda: split(make_items(), secret), outs, scores)
     for folder, facts in written.items():
         print_configs(facts, folder)
+        print_digest(folder)
         print_seeds(facts)
     if secret and bank is None:
         print_note(REBUILDABLE)
@@ -319,9 +321,13 @@ def verify(
     ],
     revision: Annotated[str | None, Input(help="Tag or commit on the Hub.")] = None,
     load: Annotated[bool, Input("--load", help="Also load every config.")] = False,
+    sha256: Annotated[
+        str | None, Input("--sha256", help="Digest of the release that you got elsewhere.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compare every file, row, card and Croissant entry with the release's own checksums.
+    """Compare every file, row, card and Croissant entry with the release's own checksums, and
+    these with what is known outside of it.
 
     The scores of a publication are computed again from its verdicts. Exits with 1 and names what
     differs.
@@ -330,4 +336,4 @@ def verify(
     """
     from ..cards.verify import verify_release
 
-    print_report(verify_release(path_or_repo, revision, as_reader=load), json)
+    print_report(verify_release(path_or_repo, revision, as_reader=load, sha256=sha256), json)

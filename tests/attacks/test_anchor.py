@@ -1,0 +1,80 @@
+"""A release that agrees with itself is not yet the one that was published."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from forking import ForkingCommand
+from refusals import raises
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import BuildSettings, build
+from counterprior.cards.write import staged, write_release
+from counterprior.release import ReleaseError, known_rows, load, parquet_path, release_digest
+from counterprior.schema import ROWS
+
+CONFIG = "t2i_homogenization"
+
+
+def built(bank: Path, out: Path, configs: tuple[str, ...] = (CONFIG,)) -> Path:
+    made = build(BuildSettings(configs, bank=bank))
+    with staged(out) as folder:
+        write_release(made, folder)
+    return out
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(DEFAULT_BANK, tmp_path_factory.mktemp("sound") / "release")
+
+
+@pytest.fixture(scope="module")
+def forged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rebuilt, with all its digests, from a bank of which one word was changed."""
+    root = tmp_path_factory.mktemp("forged")
+    shutil.copytree(DEFAULT_BANK, root / "bank")
+    animals = root / "bank" / "animals.yaml"
+    text = animals.read_text("utf-8")
+    assert text.count("- name: cat\n") == 1
+    animals.write_text(text.replace("- name: cat\n", "- name: barking cat\n"), "utf-8")
+    return built(root / "bank", root / "release")
+
+
+def test_a_release_of_this_package_is_known(sound: Path, cli: ForkingCommand) -> None:
+    done = cli("verify", sound)
+    assert done.returncode == 0, done.stderr
+    assert "valid; its rows are those that this package knows; sha256 " in done.stdout
+    assert release_digest(sound) in done.stdout
+    assert len(load(sound, CONFIG, verify=True)) > 0
+    done = cli("verify", sound, "--sha256", release_digest(sound).upper(), "--json")
+    assert json.loads(done.stdout)["anchor"] == "its digest is the one that you named"
+
+
+def test_a_forged_release_is_not(forged: Path, sound: Path, cli: ForkingCommand) -> None:
+    done = cli("verify", forged)
+    assert done.returncode == 0 and "valid" not in done.stdout, done.stdout
+    assert "self-consistent, not known to this package" in done.stdout
+    assert f"rows that this package does not know: {CONFIG}" in done.stdout
+    done = cli("verify", forged, "--sha256", release_digest(sound))
+    assert done.returncode == 1 and release_digest(sound) in done.stdout
+    load(forged, CONFIG)
+    with raises("changed-file", "rows are none that counterprior knows", error=ReleaseError):
+        load(forged, CONFIG, verify=True)
+
+
+def test_known_digests_are_those_of_the_bank(sound: Path) -> None:
+    """Run tools/known_rows.py on a full build after a change of the bank."""
+    listed = json.loads((sound / "checksums.json").read_text())["files"]
+    assert known_rows()[CONFIG][0] == listed[parquet_path(CONFIG)]["rows_sha256"]
+    assert known_rows().keys() <= ROWS.keys()
+
+
+@pytest.mark.lane
+def test_all_known_digests_are(tmp_path: Path) -> None:
+    out = built(DEFAULT_BANK, tmp_path / "release", ())
+    listed = json.loads((out / "checksums.json").read_text())["files"]
+    current = {c: listed[parquet_path(c)]["rows_sha256"] for c in ROWS if parquet_path(c) in listed}
+    assert {config: digests[0] for config, digests in known_rows().items()} == current

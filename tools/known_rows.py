@@ -1,0 +1,35 @@
+"""Writes the digests of a release's rows to `known_rows.json`, which `verify` compares with.
+
+    python tools/known_rows.py dist/counterprior
+
+Run it on a full build after every change of the bank. Digests of published versions stay: each
+config's list begins with that of the bank in this tree.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from counterprior.release import KNOWN, known_rows, parquet_path, read_checksums
+from counterprior.schema import ROWS
+
+PUBLISHED: dict[str, list[str]] = {}
+"""Config -> digests in versions on the Hub, oldest first; add those of a version when it is out."""
+
+
+def main(release: Path) -> None:
+    listed, known = read_checksums(release)["files"], known_rows()
+    digests = {}
+    for config in sorted(ROWS):
+        entry = listed.get(parquet_path(config))
+        current = [entry["rows_sha256"]] if entry else known.get(config, [])[:1]
+        if digest_list := [*current, *PUBLISHED.get(config, [])]:
+            digests[config] = list(dict.fromkeys(digest_list))
+    text = json.dumps(digests, indent=1) + "\n"
+    (Path(__file__).parents[1] / KNOWN).write_text(text)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
