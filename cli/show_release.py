@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..release import release_digest
 from .console import WRONG, console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
@@ -165,11 +164,15 @@ def print_plan(plan: Plan, as_json: bool) -> None:
 
 def print_digest(folder: Path) -> None:
     """Prints the digest of a whole release, for those who verify it."""
+    from ..release import release_digest
+
     print_note(f"{folder}: sha256 {release_digest(folder)}")
 
 
 def print_released(plan: Plan, commit: str) -> None:
     """Prints where the release is, and how a reader pins it."""
+    from ..release import release_digest
+
     print_note(
         f"{plan.repository.name}: {plan.tag} is {commit}, verified from a cold cache. "
         f'Pin it with revision="{plan.tag}". Its sha256 is {release_digest(plan.folder)}.'
