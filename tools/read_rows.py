@@ -41,7 +41,7 @@ HIDDEN = frozenset(
     "source_ids seen".split()
 )
 """Fields that say nothing of a row's content to a reader, or too much."""
-ABOUT = ("group", "pair", "pair_id", "source_id", "rule", "family")
+ABOUT = ("group", "pair", "pair_id", "source_id", "family")
 """Fields that name what a row is about: of several rows with one value, one is drawn."""
 ALIKE = ("discipline", "domain", "pair_type", "setting", "relation", "language")
 """Fields in which rows are alike."""
