@@ -88,15 +88,17 @@ class Lease:
         # Renamed when it is whole: nobody finds an empty one.
         partial = self.path.with_name(f"{self.path.name}.partial")
         self._file = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        # Known before it is there: another thread that finds it first would take it for a dead one.
+        _HEARTBEAT.add(self)
         try:
             self._write()
             os.rename(partial, self.path)
         except BaseException:
+            _HEARTBEAT.remove(self)
             with suppress(OSError):
                 os.unlink(partial)
             self._remove()
             raise
-        _HEARTBEAT.add(self)
 
     def others(self) -> Iterator[Owner]:
         """Owners of leases that exclude this one; leases of the dead are removed."""

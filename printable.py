@@ -12,7 +12,6 @@ _UNPRINTABLE = re.compile(
 )
 """Control characters, marks that turn the direction of a text, and characters that nobody sees;
 line feeds and tabs stay."""
-_EMOJI = re.compile(r":(?=[a-z0-9_+-]+:)", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
@@ -31,13 +30,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """A text as one line of Markdown: no column, no tag, no link and no emoji by its name.
+    """A text as one line of Markdown: no column, no tag and no link.
 
-    >>> print(markdown_text("a|b [x](javascript:1) :boom:"))
-    a\\|b [x]\\(javascript:1) &#58;boom:
+    >>> print(markdown_text("a|b [x](javascript:1)"))
+    a\\|b [x]\\(javascript:1)
     """
     plain = " ".join(printable(text).split()).replace("<", "&lt;").replace("|", "\\|")
-    return _EMOJI.sub("&#58;", re.sub(r"\](?=[(\[:])", "]\\\\", plain))
+    return re.sub(r"\](?=[(\[:])", "]\\\\", plain)
 
 
 class PrintableStream:

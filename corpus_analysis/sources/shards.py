@@ -463,6 +463,8 @@ def _read_jsonl(
         row, fault = _json_row(line)
         rows.append(row)
         faults += [(number, fault)] if fault else []
+    if not rows:
+        raise SourceError(f"{path}: not readable (it holds no row)", code="unreadable-file")
     names = list(dict.fromkeys(name for row in rows for name in row))
     if len(faults) == len(rows):
         number, fault = faults[0]

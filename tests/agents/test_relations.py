@@ -16,6 +16,7 @@ from counterprior.agents.chat import ChatRequest
 from counterprior.agents.relation_files import extract_file
 from counterprior.agents.relations import extract_by_rules
 from counterprior.agents.session import SessionSettings
+from counterprior.builders.phrases import in_one_sense
 from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites import SUITES
 
@@ -49,7 +50,8 @@ def test_the_rules_read_every_pair_of_the_release(name: str) -> None:
 def test_the_rules_read_every_chain_of_the_release() -> None:
     for row in SUITES["spatial_multi"].build(SHIPPED, random.Random(0)):
         found = [relation.normal() for relation in extract_by_rules(row.prompt)]
-        stated = zip(row.subjects, row.relations, row.references, strict=True)
+        subjects, references = (map(in_one_sense, n) for n in (row.subjects, row.references))
+        stated = zip(subjects, row.relations, references, strict=True)
         assert found == [normal(*each) for each in stated], row.prompt
 
 

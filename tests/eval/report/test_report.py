@@ -45,6 +45,7 @@ from counterprior.eval.stats.estimate import LOG_ODDS, Estimate, value_text
 from counterprior.eval.store.verdicts import VERDICTS, Answered
 from counterprior.eval.suites import SUITES, open_suite, scoring
 from counterprior.eval.suites.base import Item
+from counterprior.printable import printable
 from counterprior.storage import RecordLog
 
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror="alert('2')"> & "quoted" \u2028"""
@@ -505,7 +506,7 @@ def test_hostile_texts_stay_texts(site: Path) -> None:
         assert not page.all("img") and not page.all("b" if name.endswith("judges.html") else "i2")
         for _, attributes, _ in page.elements:
             assert not any(attribute.startswith("on") for attribute in attributes)
-        assert page.all("title")[0][1].endswith(HOSTILE)
+        assert page.all("title")[0][1].endswith(printable(HOSTILE))
     page = Page(site / "gallery-fair.html")
     (data,) = [text for attributes, text in page.all("script") if "type" in attributes]
     image = json.loads(data)["images"][4]
