@@ -118,7 +118,7 @@ def _run(suite: str, trial: Trial, out: Path) -> Iterator[Check]:
         for name, faults in judges.items():
             judge = FaultyJudge(seeing, faults) if faults != Faults() else seeing
             folders[evaluation.ask(judge)[0].root] = name
-        _write_truth(evaluation, generator, out / "truth.jsonl")
+        write_truth(evaluation, generator, out / "truth.jsonl")
         truths = trial.truths(evaluation.cases)
         if trial.grain is not None:
             yield _grain_check(trial.name, trial.grain, evaluation)
@@ -154,7 +154,7 @@ def _grain_check(name: str, truth: float, evaluation: Evaluation) -> Check:
     return Check(name, "pixels", "grain", truth=truth, raw=score, corrected=score)
 
 
-def _write_truth(evaluation: Evaluation, generator: Generator, path: Path) -> None:
+def write_truth(evaluation: Evaluation, generator: Generator, path: Path) -> None:
     """Writes labels of some random cases by the renderer's scenes; for a clip, the majority over
     its judged frames."""
     rng = random.Random(0)
