@@ -2,6 +2,8 @@
 
     python tools/read_rows.py draw dist/counterprior WORK spatial_3d --rows 40 --plants 14 --seed 7
     python tools/read_rows.py count WORK spatial_3d ann bo
+    python tools/read_rows.py draw dist/counterprior WORK order_beyond_multilingual --language es ...
+    python tools/read_rows.py count WORK order_beyond_multilingual_es ann bo
 
 `draw` writes WORK/CONFIG.jsonl, numbered rows in random order, and WORK/key_CONFIG.json, which
 readers must not see. Rows that were drawn before under the same WORK are not drawn again, and of
@@ -105,10 +107,15 @@ def plants(
             break
 
 
-def draw(release: Path, work: Path, config: str, rows: int, planted: int, seed: int) -> None:
-    """Writes the numbered rows and the key."""
-    rng = random.Random(f"{seed} {config}")
+def draw(
+    release: Path, work: Path, config: str, language: str, rows: int, planted: int, seed: int
+) -> None:
+    """Writes the numbered rows of a config, or of one of its languages, and the key."""
     table = pq.read_table(release / parquet_path(config)).to_pylist()
+    if language:
+        table = [row for row in table if row.get("language") == language]
+        config = f"{config}_{language}"
+    rng = random.Random(f"{seed} {config}")
     key_file = work / f"key_{config}.json"
     if key_file.exists():
         raise SystemExit(f"{key_file} is there: a draw is made once")
@@ -194,6 +201,7 @@ def main() -> None:
     drawing.add_argument("release", type=Path)
     drawing.add_argument("work", type=Path)
     drawing.add_argument("config")
+    drawing.add_argument("--language", default="", help="only rows of this language")
     drawing.add_argument("--rows", type=int, default=40)
     drawing.add_argument("--plants", type=int, default=14)
     drawing.add_argument("--seed", type=int, required=True)
@@ -207,6 +215,7 @@ def main() -> None:
             options.release,
             options.work,
             options.config,
+            options.language,
             options.rows,
             options.plants,
             options.seed,
