@@ -76,40 +76,79 @@ class CurvePoint(NamedTuple):
 
 
 def curve_plot(
-    series: Mapping[str, Sequence[CurvePoint]],
-    label: str,
-    logarithmic: bool = False,
-    ticks: Sequence[str] = (),
+    series: Mapping[str, Sequence[CurvePoint]], label: str, logarithmic: bool = False
 ) -> Figure:
     """Returns a line with whiskers for every series.
 
-    label: what x is; logarithmic: whether x is drawn in powers of two; ticks: names of
-    x = 0, 1, ...
+    label: what x is; logarithmic: whether x is drawn in powers of two.
     """
     with _figure(3.4) as (figure, (axes,)):
-        drawn = False
-        for number, (name, row) in enumerate(series.items()):
-            points = [p for p in row if not math.isnan(p.y)]
-            if not points:
-                continue
-            drawn = True
-            color, marker = COLORS[number % SERIES], MARKERS[number % len(MARKERS)]
-            axes.plot([p.x for p in points], [p.y for p in points], color=color, label=name)
-            for p in points:
-                _whiskers(axes, p.x, p.y, color, up=p.estimate.interval)
-                hint = f"{name}: {p.y:.3g} at {p.x:g}"
-                _mark(axes, p.x, p.y, color, marker, hint)
-        if not drawn:
+        if not _curves(axes, series, [*series]):
             return _empty(axes)
         if logarithmic:
             axes.set_xscale("log", base=2)
             axes.xaxis.set_major_formatter("{x:g}")
-        if ticks:
-            axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel(label)
         if len(series) > 1:
-            figure.legend(loc="outside right upper" if not ticks else "outside lower left")
+            figure.legend(loc="outside right upper")
         return figure
+
+
+def curve_panels(
+    panels: Mapping[str, Mapping[str, Sequence[CurvePoint]]], label: str, ticks: Sequence[str]
+) -> Figure:
+    """Returns a plot of the curves of each quantity, two in a row; a series has one color in all.
+
+    panels: title of a quantity -> its series; label: what x is; ticks: names of x = 0, 1, ...
+    """
+    names = list(dict.fromkeys(name for series in panels.values() for name in series))
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns) if panels else 1
+    height = 2.3 * rows + 0.2 * len(names) if len(panels) > 1 else 2.8 + 0.2 * len(names)
+    with _figure(height, rows, max(1, columns)) as (figure, places):
+        for axes in places[len(panels) :]:
+            axes.set_axis_off()
+        drawn = False
+        for axes, (title, series) in zip(places, panels.items(), strict=False):
+            drawn |= _curves(axes, series, names, apart=0.08)
+            axes.set_title(title)
+            axes.set_xticks(range(len(ticks)), ticks)
+            axes.set_xlabel(label)
+        if not drawn:
+            return _empty(places[0])
+        if len(names) > 1:
+            by_name = {
+                text: handle
+                for axes in places
+                for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
+            }
+            shown = [name for name in names if name in by_name]
+            figure.legend([by_name[name] for name in shown], shown, loc="outside lower left")
+        return figure
+
+
+def _curves(
+    axes: Axes, series: Mapping[str, Sequence[CurvePoint]], names: Sequence[str], apart: float = 0
+) -> bool:
+    """Draws the series, each in the color of its place among the names; whether there was a point.
+
+    apart: distance on x between two series, so that their whiskers can be told apart.
+    """
+    drawn = False
+    for place, (name, row) in enumerate(series.items()):
+        points = [p for p in row if not math.isnan(p.y)]
+        if not points:
+            continue
+        drawn = True
+        number = names.index(name)
+        color, marker = COLORS[number % SERIES], MARKERS[number % len(MARKERS)]
+        aside = apart * (place - (len(series) - 1) / 2)
+        xs, ys = [p.x + aside for p in points], [p.y for p in points]
+        axes.plot(xs, ys, color=color, marker=marker, markeredgecolor=GROUND, label=name)
+        for x, p in zip(xs, points, strict=True):
+            _whiskers(axes, x, p.y, color, up=p.estimate.interval)
+            _mark(axes, x, p.y, color, marker, f"{name}: {p.y:.3g} at {p.x:g}")
+    return drawn
 
 
 def pair_plot(values: Mapping[tuple[str, str], float], label: str) -> Figure:
@@ -396,14 +435,17 @@ def as_file(figure: Figure, title: str) -> str:
 
 
 @contextmanager
-def _figure(height: float, rows: int = 1) -> Iterator[tuple[Figure, Sequence[Axes]]]:
-    """A figure in our style and its axes, under each other; its height in inches."""
+def _figure(
+    height: float, rows: int = 1, columns: int = 1
+) -> Iterator[tuple[Figure, Sequence[Axes]]]:
+    """A figure in our style and its axes, row by row; its height in inches."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
         figure = Figure((WIDTH, height), layout="constrained")
-        yield figure, [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
+        places = range(1, rows * columns + 1)
+        yield figure, [figure.add_subplot(rows, columns, place) for place in places]
 
 
 def _empty(axes: Axes) -> Figure:

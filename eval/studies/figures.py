@@ -14,7 +14,7 @@ from ..judges.checker.analyze import analyze
 from ..report.plots import (
     CurvePoint,
     as_file,
-    curve_plot,
+    curve_panels,
     difference_plot,
     guidance_plot,
     interval_plot,
@@ -117,8 +117,11 @@ FIGURES: dict[str, Callable[[ByJudge, str], str]] = {
 
 
 def courses(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) -> str:
-    """Draws each line's numbers along the columns; those of another head are another series."""
-    series: dict[str, list[CurvePoint]] = {}
+    """Draws each line's numbers along the columns; those of another head are another series.
+
+    Lines that are named ``SERIES: QUANTITY`` are drawn in a panel for each quantity.
+    """
+    panels: dict[str, dict[str, list[CurvePoint]]] = {}
     heads = dict.fromkeys(column.head for column in columns)
     for head in heads:
         places = [place for place, column in enumerate(columns) if column.head == head]
@@ -128,10 +131,13 @@ def courses(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) 
                 for x, place in enumerate(places)
                 if (score := line.cells[place].score) is not None and not line.cells[place].gap
             ]
-            name = f"{line.name}, {line.section}" if line.section else line.name
-            series[f"{head}, {name}" if len(heads) > 1 else name] = points
+            name, _, quantity = line.name.partition(": ")
+            name = f"{name}, {line.section}" if line.section else name
+            name = f"{head}, {name}" if len(heads) > 1 else name
+            panels.setdefault(quantity, {})[name] = points
     ticks = list(dict.fromkeys(column.label for column in columns))
-    return as_file(curve_plot(series, "", ticks=ticks), title)
+    label = columns[0].head if len(heads) == 1 else ""
+    return as_file(curve_panels(panels, label, ticks), title)
 
 
 def pairs(columns: Sequence[Heading], lines: Sequence[TableLine], title: str) -> str:
@@ -168,7 +174,7 @@ def intervals(columns: Sequence[Heading], lines: Sequence[TableLine], title: str
     ]
     drawn = [(name, score) for name, score in shown if score and score.unit == shown[0][1].unit]
     if not drawn:
-        return as_file(curve_plot({}, ""), title)
+        return as_file(curve_panels({}, "", ()), title)
     ends = list(dict.fromkeys(name.partition(", ")[2] for name, _ in drawn))
     rows = [(name, score, ends.index(name.partition(", ")[2])) for name, score in drawn]
     reach = [end for _, score in drawn for end in (score.value, *score.interval) if end == end]

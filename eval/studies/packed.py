@@ -25,7 +25,16 @@ from .status import study_status
 ENDING = ".zip"
 SUFFIXES = (".json", ".jsonl", ".yaml", ".csv")
 """Files that tables are made of."""
-LEFT_OUT = ("images", "candidates", "ledgers", "frames", "texts", "sources", "steps")
+LEFT_OUT = (
+    "images",
+    "candidates",
+    "detections",  # a cache for other rules; verdicts have what theirs read
+    "ledgers",
+    "frames",
+    "texts",
+    "sources",
+    "steps",
+)
 """Folders that no table reads."""
 MOST_BYTES = 256 * 1024**2
 """Largest size of what is unpacked; no published study comes near it."""

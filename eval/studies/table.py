@@ -364,9 +364,11 @@ class _Table:
         return [k for k in keys if k in self.cells.statuses] if self.layout.pooled else keys
 
     def _replicates(self, pattern: str) -> list[str]:
-        """Generators that a name with a wildcard stands for, or the one that has the name."""
-        fitting = [name for name in self.cells.file.all_generators if fnmatchcase(name, pattern)]
-        return fitting if WILDCARD.search(pattern) else [pattern]
+        """Generators that a name with a wildcard stands for, or the one that has the name; each
+        with the method, if the name has one."""
+        base, plus, method = pattern.partition("+")
+        fitting = [name for name in self.cells.file.all_generators if fnmatchcase(name, base)]
+        return [f"{name}{plus}{method}" for name in fitting] if WILDCARD.search(base) else [pattern]
 
     def _conditions(self, line: LineLayout) -> list[int]:
         """Number of the condition of each generator of a line that lists several."""
@@ -404,9 +406,8 @@ class _Table:
         if not entries or len(entries) < len(keys):
             return None
         less = self._subtracted(keys, line)
-        if not less:
-            subtracted = []
-        elif not (subtracted := [self.cells.entries[k] for k in less if k in self.cells.entries]):
+        subtracted = [self.cells.entries[k] for k in less if k in self.cells.entries]
+        if line.less and not subtracted:
             return None
         around = {
             neighbor[1]: self.cells.entries.get(neighbor)
@@ -431,7 +432,7 @@ class _Table:
                 [self.cells.qualities[key] for key in of if key in self.cells.qualities]
                 for of in (keys, self._subtracted(keys, line))
             )
-            matched = len(qualities) == len(keys) and len(bases) in (0, len(qualities))
+            matched = len(qualities) == len(keys) and len(bases) == len(keys) * bool(line.less)
             return mean_quality(qualities, bases) if matched else None
         if column.scorer:
             return self._quality(column, keys[0])

@@ -79,8 +79,8 @@ class LineLayout(TablePart):
     as ``90-?``, stands for all generators that it fits: replicates of one condition, e.g. trainings
     that differ in their seed. A list has several conditions, in order."""
     less: str = ""
-    """Generators whose numbers are subtracted, written as `generator` and without the method: as
-    many, each from the one in its place."""
+    """Generators whose numbers are subtracted, written as `generator`, and with ``+METHOD`` for those
+    under a method: as many, each from the one in its place."""
     method: str = ""
     """Name in the study, or what `*` stands for in the columns'."""
     judge: str = ""

@@ -52,6 +52,22 @@ def all_right(outcome: Outcome) -> float:
     return share if math.isnan(share) else float(share == 1)
 
 
+def decided(outcome: Outcome) -> float:
+    """1 where every relation or its reverse was seen, else 0; NaN where one can't be judged."""
+    share = share_right(outcome)
+    return share if math.isnan(share) else float(not math.isnan(share_right(outcome, HOLDS)))
+
+
+def unjudged(outcome: Outcome) -> str:
+    """Label of the first relation that can't be judged; empty if all can."""
+    labels = map(outcome.label, outcome.case.weights)
+    return next((label for label in labels if label not in UNCONDITIONAL.values), "")
+
+
+IMAGE_SHARES: dict[str, Callable[[Outcome], float]] = {"all_right": all_right, "decided": decided}
+"""Score -> what it is the mean of, over images."""
+
+
 def _items(outcomes: Sequence[Outcome]) -> Items:
     return {o.case.id: Item((share_right(o),), o.case.cluster) for o in outcomes}
 
@@ -129,22 +145,12 @@ def relation_scores(outcomes: Sequence[Outcome], group: str) -> list[Score]:
 
     def mean(name: str, value: Callable[[Outcome], float]) -> Score:
         values = np.array([value(outcome) for outcome in outcomes], dtype=float)
-        # An image is left out by the first of its questions that can't be judged.
-        labels = [
-            next(o.label(q) for q in o.case.weights if o.label(q) not in UNCONDITIONAL.values)
-            for o, v in zip(outcomes, values, strict=True)
-            if math.isnan(v)
-        ]
-        return mean_score(name, values, outcomes, group=group, excluded=count_excluded(labels, ()))
-
-    def decided(outcome: Outcome) -> float:
-        share = share_right(outcome)
-        return share if math.isnan(share) else float(not math.isnan(share_right(outcome, HOLDS)))
+        excluded = count_excluded(map(unjudged, outcomes), ("",))
+        return mean_score(name, values, outcomes, group=group, excluded=excluded)
 
     return [
         mean("relations_right", share_right),
-        mean("all_right", all_right),
-        mean("decided", decided),
+        *(mean(name, value) for name, value in IMAGE_SHARES.items()),
         *mean_number("measure", outcomes, (), group=group),
         *mean_number("measure_least", outcomes, (), group=group, join=min),
     ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ....errors import UsageError
 from ...core import ALL, FAILURES, Outcome, Score, count_excluded
 from ...methods.denoising import preview_step
 from ...results.quality import ImageQuality
@@ -22,11 +23,12 @@ from ...stats.intervals import folded
 from ...stats.means import cluster_mean
 from ...stats.replicates import over_replicates, page_trend
 from ...suites import open_suite
+from ...suites.relations import IMAGE_SHARES, RelationsSuite, unjudged
 from ...suites.scoring import cluster_numbers
 from .scope import LabeledRun, ScoreInputs
 from .switched import biased, followed_last, prior_of
 
-EFFECTS = ("order_effect", "signed_index", "valid", "success", "settled")
+EFFECTS = ("order_effect", "signed_index", "valid", "success", "settled", *IMAGE_SHARES)
 SIZES = {"order_bias": "order_effect", "hom": "signed_index"}
 """Score that is the size of another -> that one."""
 TESTED = {"order_effect": "order_bias", "signed_index": "hom"}
@@ -65,9 +67,10 @@ def find(name: str, scope: ScoreInputs) -> Score | None:
 
     `order_effect`, `order_bias` (its size), `signed_index`, `hom` (its size), `valid` (share of
     judged images that show both subjects), `success` (see `switched`) and `settled` (share of
-    cases whose layout is the final one from this step of `preview` on), percent.
-    Of a line with several conditions: `page_trend` over them, in [-1, 1]. The p-value is that of
-    the trend, or of one training's sign-flip test. Raises UsageError for a suite without a prior.
+    cases whose layout is the final one from this step of `preview` on), percent; `all_right` and
+    `decided` of prompts that state relations (see `relations`). Of a line with several conditions:
+    `page_trend` over them, in [-1, 1]. The p-value is that of the trend, or of one training's
+    sign-flip test. Raises UsageError for a suite without a prior, or without relations.
     """
     if len({*scope.conditions}) > 1:
         return _trend(name, scope)
@@ -142,6 +145,15 @@ def _trend(name: str, scope: ScoreInputs) -> Score | None:
 def columns_of(name: str, cell: LabeledRun, scope: ScoreInputs) -> Columns:
     """The images of one cell as a score counts them."""
     suite = open_suite(cell.suite)
+    if name in IMAGE_SHARES:
+        if not isinstance(suite, RelationsSuite):
+            raise UsageError(
+                f"{name} is a score of prompts that state relations, {suite.name} has none",
+                code="unsupported",
+            )
+        shares = np.array([IMAGE_SHARES[name](outcome) for outcome in cell.outcomes])
+        excluded = count_excluded(map(unjudged, cell.outcomes), ("",))
+        return Columns(shares[:, None], list(cell.outcomes), (0.0, 1.0), excluded)
     question, prior = prior_of(suite)
     worth = suite.worths[question]
     outcomes = list(cell.outcomes)

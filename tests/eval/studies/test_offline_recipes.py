@@ -173,6 +173,20 @@ def test_courses_have_a_series_for_each_line_and_head() -> None:
     assert "search, judge J: 1 at 1" in plain
 
 
+def test_courses_have_a_panel_for_each_quantity() -> None:
+    columns = [Heading("scale", label, ("s",), "m") for label in "012"]
+    names = ("stated: as stated, %", "alone: as stated, %", "stated: sprites")
+    lines = [TableLine(name, "", [entry(n) for n in range(3)]) for name in names]
+    words = words_of("courses", columns, lines).split("|")
+    assert [words.count(word) for word in ("as stated, %", "sprites", "scale")] == [1, 1, 2]
+    assert words.count("stated") == words.count("alone") == 1, "one legend for all panels"
+    drawn = TABLE_FIGURES["courses"](columns, lines, "T")
+    assert [word for word in words if word.startswith("alone:")] == [
+        f"alone: {n} at {n}" for n in range(3)
+    ]
+    assert drawn.count('class="whisker"') == 9
+
+
 def judged(folder: Path, *numbers: tuple[str, str, float]) -> LabeledRun:
     """A cell of verdicts by rule, one for each pair of things."""
     outcomes = []

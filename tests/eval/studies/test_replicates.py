@@ -22,7 +22,9 @@ from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import format_table
 from counterprior.eval.studies.packed import pack_study, unpacked
 from counterprior.eval.studies.runner import run_study
+from counterprior.eval.studies.spec import read_study
 from counterprior.eval.studies.table import StudyTable, study_table
+from counterprior.eval.studies.table_layout import TableLayout
 
 HOM = "t2i_homogenization"
 BIASES = {"a": (0, 0.2, 0.1), "b": (1.0, 1.3, 0.8), "c": (3.0, 3.5, 2.6)}
@@ -34,6 +36,7 @@ def study_of() -> dict[str, Any]:
     lines |= {
         "b-1": {},
         "c less a": {"generator": "c-?", "less": "a-?"},
+        "preview less switch": {"generator": "c-?+preview-2", "less": "c-?+a2b-0"},
         "trend": {"generator": ["a-?", "b-?", "c-?"]},
         "settled": {"generator": "c-?", "method": "preview-0", "score": "replicates:settled"},
         "settled later": {"generator": "c-?", "method": "preview-2", "score": "replicates:settled"},
@@ -111,6 +114,20 @@ def test_a_difference_is_paired_and_has_a_claim(table: StudyTable) -> None:
     assert any(note.startswith("grade: ") for note in table.notes)
     grades = [score(table, name, "grade").value for name in ("c", "a")]
     assert score(table, "c less a", "grade").value == pytest.approx(grades[0] - grades[1])
+    # Each under a method: a preview, and images that follow the other prompt.
+    assert score(table, "preview less switch", "order_effect").value > 100
+
+
+def test_what_is_subtracted_is_named_by_a_generator(tmp_path: Path, done: Study) -> None:
+    wrong = study_of()
+    wrong["table"]["lines"]["c less a"]["less"] = "d-?"
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(wrong, sort_keys=False))
+    with raises("unknown-name", "s.yaml", "table.lines.c less a.less", "'d-?'"):
+        read_study(tmp_path / "s.yaml")
+    # As a layout of another study, whose trainings have other names: no number, not the own one.
+    layout = TableLayout.model_validate(wrong["table"])
+    assert score(study_table(done, layout), "c less a", "order_effect") is None
+    assert score(study_table(done, layout), "c less a", "grade") is None
 
 
 def test_conditions_in_order_have_a_trend(table: StudyTable, done: Study) -> None:

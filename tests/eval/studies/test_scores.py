@@ -120,6 +120,27 @@ def test_a_layout_is_settled_once_no_later_preview_differs() -> None:
     assert [s.excluded for s in found] == [{"error": 1, "invalid": 1}] * 2 + [{"invalid": 1}]
 
 
+def test_trainings_are_pooled_by_stated_relations() -> None:
+    def run(name: str, labels: str, suite: str = "own_prompts") -> LabeledRun:
+        said = {"h": "holds", "o": "opposite", "i": "invalid", "e": "error"}
+        weights = {"relation_1": 1.0}
+        outcomes = [
+            outcome(f"r{n}", "relation_1", Verdict(said[sign]), weights=weights)
+            for n, sign in enumerate(labels)
+        ]
+        made = cell(suite, outcomes)
+        return replace(made, judged=replace(made.judged, name=name))
+
+    trainings = run("g-1", "hhoie"), run("g-2", "hhhio")
+    share = score("replicates:all_right", *trainings)
+    assert (share.value, share.n, share.excluded) == (pytest.approx(500 / 9), 9, {"error": 1})
+    assert score("replicates:decided", *trainings).value == pytest.approx(700 / 9)
+    less = score("replicates:all_right", trainings[1], less=[trainings[0]])
+    assert less.value == pytest.approx(60 - 50) and less.interval.low < 0 < less.interval.high
+    with raises("unsupported", "has none"):
+        score("replicates:decided", run("g-1", "hh", HOM))
+
+
 def test_the_checker_s_reasons_are_counted() -> None:
     def said(label: str, why: str) -> Verdict:
         return Verdict(label, json.dumps({"relation": "left_of", "why": why}))
