@@ -2,8 +2,8 @@
 
     python tools/read_rows.py draw dist/counterprior WORK spatial_3d --rows 40 --plants 14 --seed 7
     python tools/read_rows.py count WORK spatial_3d ann bo
-    python tools/read_rows.py draw dist/counterprior WORK order_beyond_multilingual --language es ...
-    python tools/read_rows.py count WORK order_beyond_multilingual_es ann bo
+    python tools/read_rows.py draw dist/counterprior WORK CONFIG --language es --rows 15 --seed 7
+    python tools/read_rows.py count WORK CONFIG_es ann bo
 
 `draw` writes WORK/CONFIG.jsonl, numbered rows in random order, and WORK/key_CONFIG.json, which
 readers must not see. Rows that were drawn before under the same WORK are not drawn again, and of
