@@ -79,7 +79,7 @@ class LineLayout(TablePart):
     as ``90-?``, stands for all generators that it fits: replicates of one condition, e.g. trainings
     that differ in their seed. A list has several conditions, in order."""
     less: str = ""
-    """Generators whose numbers are subtracted, written as `generator`, and with ``+METHOD`` for those
+    """Generators whose numbers are subtracted, written as `generator`, with ``+METHOD`` for those
     under a method: as many, each from the one in its place."""
     method: str = ""
     """Name in the study, or what `*` stands for in the columns'."""
