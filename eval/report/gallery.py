@@ -1,4 +1,5 @@
-"""Every image of a run with its prompt, the judges' answers, and filters.
+"""Every image of a run, or of all runs of a suite beside each other, with its prompt, the judges'
+answers, and filters.
 
 Thumbnails are files named by the image's hash, not data URIs in the page: the browser loads those
 in view only, so 1,700 rows in both orders stay a page of 3 MB that opens at once; runs share them;
@@ -22,9 +23,10 @@ from ...cpus import available_cpus
 from ...images import ImageError
 from ...progress import Progress
 from ...storage import write_whole
-from ..core import BOTH, INVALID, ORIGINAL, Case
+from ..core import BOTH, FAILURES, INVALID, ORIGINAL, Case
 from ..engine.run import CaseResult
 from ..results.contents import RunContents
+from ..results.names import brief
 from ..store.verdicts import Answered
 from ..workers.farm import Numbered, Scale, farm
 from .players import still_of
@@ -53,34 +55,50 @@ FILTERS = {
     "failure": "no answer or no image",
 }
 """Flag of an image -> its name on the page."""
+APART = {"apart": "generators differ"}
+"""The same for images of several generators."""
 
 
 def gallery(
-    contents: RunContents,
+    runs: Sequence[RunContents],
     thumbnails: Mapping[str, str],
     clips: Mapping[str, str],
     full_size: bool = False,
 ) -> dict[str, Any]:
-    """Returns the gallery's data as JSON values: judges, filters with their counts, images.
+    """Returns the data of a page as JSON values: judges, filters with their counts, images.
 
-    thumbnails: SHA-256 of an image -> file in the site; clips: that of a clip -> file; full_size:
-    whether images are included at full size.
+    runs: one, or several of one suite, which are compared: their images have labels alone, and the
+    flag of `APART` where a judge's labels differ between runs. thumbnails: SHA-256 of an image ->
+    file in the site; clips: that of a clip -> file; full_size: whether images are included at full
+    size.
     """
-    results = contents.run.images()
-    answers = [answers_by_case(judged.log.present(contents.present)) for judged in contents.judged]
+    compared = len(runs) > 1
+    judges = list(dict.fromkeys(judged.result.judge for run in runs for judged in run.judged))
     images: list[dict[str, Any]] = []
     keys: dict[tuple[tuple[str, str], ...], int] = {}
-    for case in contents.run.cases():
-        image, by_judge = (
-            results.get(case.id),
-            [judge_answers.get(case.id, []) for judge_answers in answers],
-        )
-        clip = clips.get(image.sha256, "") if image else ""
-        entry = _image(case, image, by_judge, thumbnails)
-        entry["answers"] = [
-            [_answer(answered, keys) for answered in judge_answers] for judge_answers in by_judge
-        ]
-        images.append(entry | ({"clip": clip} if clip else {}))
+    for number, run in enumerate(runs):
+        results = run.run.images()
+        answers = {
+            judged.result.judge: answers_by_case(judged.log.present(run.present))
+            for judged in run.judged
+        }
+        for case in run.run.cases():
+            image = results.get(case.id)
+            by_judge = [answers.get(judge, {}).get(case.id, []) for judge in judges]
+            clip = clips.get(image.sha256, "") if image else ""
+            entry = _image(case, image, by_judge, thumbnails)
+            entry["answers"] = [
+                [
+                    _label(answered) if compared else _answer(answered, keys)
+                    for answered in judge_answers
+                    if not compared or answered.probe == ORIGINAL
+                ]
+                for judge_answers in by_judge
+            ]
+            extra = {"clip": clip} if clip else {}
+            images.append(entry | extra | ({"run": number} if compared else {}))
+    if compared:
+        _flag_apart(images)
     groups = {
         f"{name}: {value}"
         for image in images
@@ -91,7 +109,8 @@ def gallery(
         a["label"] for image in images for judge_answers in image["answers"] for a in judge_answers
     }
     return {
-        "judges": [judged.result.judge for judged in contents.judged],
+        "judges": judges,
+        "runs": [{"name": brief(run.name, run.suite.name), "slug": run.slug} for run in runs],
         "keys": [dict(pairs) for pairs in keys],
         "labels": sorted(labels),
         "whole": WHOLE if full_size else "",
@@ -99,10 +118,28 @@ def gallery(
         "groups": sorted(groups),
         "filters": [
             {"flag": flag, "name": name, "count": sum(flag in image["flags"] for image in images)}
-            for flag, name in FILTERS.items()
+            for flag, name in (APART | FILTERS if compared else FILTERS).items()
         ],
         "images": images,
     }
+
+
+def _flag_apart(images: Sequence[dict[str, Any]]) -> None:
+    """Flags the images of a case that a judge labels otherwise in two runs, failures apart."""
+    by_case: dict[str, list[dict[str, Any]]] = {}
+    for image in images:
+        by_case.setdefault(image["id"], []).append(image)
+    for alike in by_case.values():
+        labels: dict[tuple[Any, ...], set[str]] = {}
+        for image in alike:
+            for judge, of_judge in enumerate(image["answers"]):
+                for answer in of_judge:
+                    if answer["label"] not in FAILURES:
+                        place = (judge, answer["question"], answer.get("frame"))
+                        labels.setdefault(place, set()).add(answer["label"])
+        if any(len(some) > 1 for some in labels.values()):
+            for image in alike:
+                image["flags"] = [*APART, *image["flags"]]
 
 
 def flags(answers: Sequence[Sequence[Answered]], exists: bool) -> list[str]:
@@ -276,18 +313,24 @@ def _image(
     }
 
 
-def _answer(answered: Answered, keys: dict[tuple[tuple[str, str], ...], int]) -> dict[str, Any]:
-    """An answer as JSON values. keys: allowed answers as written, with their labels -> number."""
-    verdict = answered.verdict
-    allowed = tuple(answered.answers.items())
-    cut = "…" if len(verdict.raw) > LONGEST_ANSWER else ""
-    share = verdict.share(verdict.label)
+def _label(answered: Answered) -> dict[str, Any]:
+    """What a judge saw, as JSON values, without its words."""
+    share = answered.verdict.share(answered.verdict.label)
     return {
         "question": answered.question,
         "probe": answered.probe,
         **({} if answered.frame is None else {"frame": answered.frame}),
-        "label": verdict.label,
-        "key": keys.setdefault(allowed, len(keys)),
-        "raw": verdict.raw[:LONGEST_ANSWER] + cut,
+        "label": answered.verdict.label,
         **({} if share is None else {"probability": share}),
+    }
+
+
+def _answer(answered: Answered, keys: dict[tuple[tuple[str, str], ...], int]) -> dict[str, Any]:
+    """An answer as JSON values. keys: allowed answers as written, with their labels -> number."""
+    allowed = tuple(answered.answers.items())
+    words = answered.verdict.raw
+    cut = "…" if len(words) > LONGEST_ANSWER else ""
+    return _label(answered) | {
+        "key": keys.setdefault(allowed, len(keys)),
+        "raw": words[:LONGEST_ANSWER] + cut,
     }

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ..core import describe
 from ..results.contents import RunContents
 from ..results.leaderboard import Leaderboard, Standing
-from .strips import PlotPoint, ValueAxis, strip
+from .strips import PlotPoint, ValueAxis, end_numbers, strip
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,17 @@ def overview(runs: Sequence[RunContents], boards: Sequence[Leaderboard]) -> list
 
 def rank_all(board: Leaderboard) -> list[Ranked]:
     """The standings of a leaderboard with their strips."""
-    axis = ValueAxis.of([standing.score for standing in board.standings])
+    axis = _axis(board)
     return [Ranked(standing, _strip(standing, axis)) for standing in board.standings]
+
+
+def axis_of(board: Leaderboard) -> Markup:
+    """The ends of the axis of a leaderboard's strips."""
+    return end_numbers(_axis(board))
+
+
+def _axis(board: Leaderboard) -> ValueAxis:
+    return ValueAxis.of([standing.score for standing in board.standings])
 
 
 def _strip(standing: Standing, axis: ValueAxis) -> Markup:

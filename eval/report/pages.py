@@ -10,15 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...printable import printable
 from ...schema import CANARY
-from ..core import ALL, Score, describe
+from ..core import ALL, ORIGINAL, Score, describe
 from ..questions import read_prompt
 from ..results.changes import NO_MARGIN, reported_quality
 from ..results.clips import score_meanings
@@ -31,13 +32,16 @@ from ..results.names import brief, short_judges
 from ..results.risk import risk_curves
 from ..results.scoring import JudgedRun, Result
 from ..results.tables import FEW, few, population_text, read_order
+from ..stats.agreement import cohen_kappa
 from ..stats.estimate import share_of
 from ..suites import open_suite
 from . import numbers
-from .gallery import FILTERS
-from .overview import overview, rank_all
+from .overview import axis_of, overview, rank_all
 from .plots import inline, risk_plot, scatter_plot
 from .strips import PlotPoint, Strips, counted, dot_plot, key
+
+EXAMPLE_RUNS = 3
+"""Generators whose images the first page shows."""
 
 
 def render_pages(
@@ -46,21 +50,38 @@ def render_pages(
     boards: Sequence[Leaderboard],
     galleries: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, str]:
-    """Every page by file name; galleries: slug of a run -> its data by `gallery.gallery`."""
-    suites: dict[str, list[RunContents]] = {}
-    for run in sorted(runs, key=lambda run: run.suite.name):
-        suites.setdefault(run.suite.name, []).append(run)
+    """Every page by file name.
+
+    galleries: slug of a run, or suite of several runs -> its data by `gallery.gallery`.
+    """
+    suites = by_suite(runs)
     identities = {j.result.judge: j.result.card.identity for run in runs for j in run.judged}
     by_description = {describe(identity): name for name, identity in identities.items()}
     short = short_judges(identities)
     # A leaderboard names its judge by the description that all of its runs share.
     short |= {description: short[name] for description, name in by_description.items()}
-    site = {"title": title, "suites": list(suites), "runs": runs, "short": short}
-    views: list[dict[str, Any]] = [{"board": board, "ranked": rank_all(board)} for board in boards]
+    compared = [suite for suite in suites if suite in galleries]
+    site = {
+        "title": title,
+        "suites": list(suites),
+        "compared": compared,
+        "runs": runs,
+        "short": short,
+    }
+    views: list[dict[str, Any]] = [
+        {"board": board, "ranked": rank_all(board), "axis": axis_of(board)} for board in boards
+    ]
     lines = overview(runs, boards)
     standings = [standing for board in boards for standing in board.standings]
     marks = marks_of(standing.score for standing in standings)
-    index = render("index.html", site=site, views=views, lines=lines, marks=marks)
+    index = render(
+        "index.html",
+        site=site,
+        views=views,
+        lines=lines,
+        marks=marks,
+        examples=_examples(galleries[compared[0]], compared[0]) if compared else None,
+    )
     pages = {"index.html": index}
     for suite, members in suites.items():
         curves = risk_curves(members)
@@ -89,12 +110,77 @@ def render_pages(
             risk=inline(risk_plot(curves), f"{suite}: risk against coverage") if curves else None,
             curves=curves,
             asked=_prompt_texts(members),
+            kappas=_kappas(members),
         )
+        if suite in compared:
+            pages[f"compare-{suite}.html"] = render(
+                "gallery.html", site=site, suite=suite, run=None, data=galleries[suite]
+            )
     for run in runs:
         pages[f"gallery-{run.slug}.html"] = render(
-            "gallery.html", site=site, run=run, data=galleries[run.slug], flags=FILTERS
+            "gallery.html", site=site, suite=run.suite.name, run=run, data=galleries[run.slug]
         )
     return pages
+
+
+def by_suite(runs: Sequence[RunContents]) -> dict[str, list[RunContents]]:
+    """Suite -> its runs, by name."""
+    suites: dict[str, list[RunContents]] = {}
+    for run in sorted(runs, key=lambda run: run.suite.name):
+        suites.setdefault(run.suite.name, []).append(run)
+    return suites
+
+
+def _examples(data: Mapping[str, Any], suite: str) -> dict[str, Any] | None:
+    """Images for the first page: of the first item that generators draw differently, else of the
+    first, in every order of mention by `EXAMPLE_RUNS` generators; None without a thumbnail."""
+    by_item: dict[str, list[Mapping[str, Any]]] = {}
+    for image in data["images"]:
+        if image["thumbnail"]:
+            by_item.setdefault(image["item"], []).append(image)
+    if not by_item:
+        return None
+    apart = (images for images in by_item.values() if any("apart" in i["flags"] for i in images))
+    images = next(apart, next(iter(by_item.values())))
+    shown = list(dict.fromkeys(image["run"] for image in images))[:EXAMPLE_RUNS]
+    return {
+        "suite": suite,
+        "item": images[0]["item"],
+        "images": [i for i in images if i["run"] in shown][: 2 * EXAMPLE_RUNS],
+        "names": [run["name"] for run in data["runs"]],
+    }
+
+
+def _kappas(runs: Sequence[RunContents]) -> list[dict[str, Any]]:
+    """Agreement of each two judges on each question, over the images of all runs that both judged:
+    n, share of equal labels, and Cohen's kappa. Failures are no labels."""
+    labels: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for run in runs:
+        for judged in run.judged:
+            for outcome in judged.outcomes:
+                for (question, probe), verdict in outcome.verdicts.items():
+                    if probe == ORIGINAL and not verdict.failed:
+                        of_judge = labels.setdefault((question, judged.result.judge), {})
+                        of_judge[run.name, outcome.case.id] = verdict.label
+    rows = []
+    for (first, of_first), (second, of_second) in combinations(sorted(labels.items()), 2):
+        shared = [case for case in of_first if case in of_second]
+        if first[0] != second[0] or not shared:
+            continue
+        names = sorted({*of_first.values(), *of_second.values()})
+        matrix = np.zeros((len(names), len(names)))
+        for case in shared:
+            matrix[names.index(of_first[case]), names.index(of_second[case])] += 1
+        rows.append(
+            {
+                "question": first[0],
+                "judges": (first[1], second[1]),
+                "n": len(shared),
+                "same": float(np.trace(matrix) / len(shared)),
+                "kappa": cohen_kappa(matrix),
+            }
+        )
+    return rows
 
 
 @cache

@@ -186,12 +186,18 @@ def _line(style: str, place: float, middle: float | None = None) -> Markup:
     return Markup('<i class="{}" style="left:{}%{}"></i>').format(style, f"{place:.2f}", top)
 
 
-def _numbers(axis: ValueAxis, unit: str) -> Markup:
+def end_numbers(axis: ValueAxis) -> Markup:
+    """Returns the first and the last number of an axis, for the head of a narrow column."""
+    ticks = axis.ticks()
+    return _numbers(axis, "1", (ticks[0], ticks[-1]))
+
+
+def _numbers(axis: ValueAxis, unit: str, shown: Sequence[float] = ()) -> Markup:
     ticks = [
         Markup('<small style="left:{}%">{}</small>').format(
             f"{axis.percent(tick):.2f}", f"{tick:g}{' %' * (unit == '%')}"
         )
-        for tick in axis.ticks()
+        for tick in shown or axis.ticks()
     ]
     return Markup('<span class="strip numbers" aria-hidden="true">{}</span>').format(
         Markup("").join(ticks)

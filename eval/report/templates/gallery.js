@@ -12,10 +12,12 @@
   let page = 0;
   let open = -1;
 
-  // All prompts of one row and seed are one item.
+  const compares = data.runs.length > 1;
+
+  // All prompts of one row and seed are one item, of all generators.
   const items = new Map();
   for (const image of data.images) {
-    const answers = image.answers.flat().map((a) => `${a.label} ${a.raw}`);
+    const answers = image.answers.flat().map((a) => `${a.label} ${a.raw ?? ""}`);
     image.searched = [image.id, image.prompt, ...answers].join("\n").toLowerCase();
     if (!items.has(image.item)) items.set(image.item, []);
     items.get(image.item).push(image);
@@ -35,14 +37,16 @@
     const text = (choice.text || "").trim().toLowerCase();
     return (image) =>
       (!choice.flag || image.flags.includes(choice.flag)) &&
+      (!choice.run || image.run === Number(choice.run)) &&
       (!choice.variant || image.variant === choice.variant) &&
       (!choice.group || groupsOf(image).includes(choice.group)) &&
       (!choice.label || image.answers.flat().some((a) => a.label === choice.label)) &&
       (!text || image.searched.includes(text));
   };
 
-  const PROBES = { original: "", mirror: "mirrored", swap: "names exchanged",
-    mirror_swap: "mirrored, names exchanged" };
+  // The labels of a mirrored image are turned back: they are of the image as it is shown.
+  const PROBES = { original: "", mirror: "asked of the mirror image", swap: "names exchanged",
+    mirror_swap: "asked of the mirror image, names exchanged" };
   const sure = (answer) =>
     answer.probability == null ? "" : ` ${(100 * answer.probability).toFixed(0)} %`;
   const originalOf = (part, a) => part.find((o) =>
@@ -70,6 +74,13 @@
     image.status === "made" ? "unreadable image" : `no image: ${image.status}`;
   const named = (shown, name) => make("figure", {}, shown, make("figcaption", { textContent: name }));
 
+  // Links a generator's image to all that its judges said of it.
+  const maker = (image) => {
+    const { name, slug } = data.runs[image.run];
+    return make("p", { className: "variant" }, make("a", { textContent: name,
+      href: `gallery-${slug}.html#text=${encodeURIComponent(image.id)}` }));
+  };
+
   const card = (image, fits) => {
     const result = image.clip ? player(image)
       : picture(image.thumbnail, `image drawn for: ${image.prompt}`, absence(image));
@@ -94,36 +105,46 @@
           make("td", {}, said(part, a),
             changed.length ? make("small", { textContent: `≠ ${changed.join(" ≠ ")}` }) : ""));
       }));
-    return make("div", { id: image.id, className: fits ? "image fits" : "image" },
-      make("p", { className: "variant", textContent: image.variant }),
+    return make("div", { id: compares ? `${image.id}-${image.run}` : image.id,
+      className: fits ? "image fits" : "image" },
+      compares ? maker(image) : make("p", { className: "variant", textContent: image.variant }),
       ...(image.clip ? [shown, button] : [button]),
-      make("p", { className: "prompt", dir: "auto", textContent: image.prompt }),
+      compares ? "" : make("p", { className: "prompt", dir: "auto", textContent: image.prompt }),
       make("p", { className: "flags" },
         ...image.flags.map((flag) => make("span", { textContent: flagNames[flag] }))),
       rows.length ? make("table", {}, make("tbody", {}, ...rows))
         : make("p", { className: "undefined", textContent: "not judged" }));
   };
 
+  const sides = (images, fits) =>
+    make("div", { className: "sides" }, ...images.map((image) => card(image, fits(image))));
+
+  // Of several generators: a line for each prompt.
+  const lines = (images, fits) => [...new Set(images.map((image) => image.variant))].map((variant) => {
+    const alike = images.filter((image) => image.variant === variant);
+    return make("div", { className: "line" },
+      make("p", { className: "prompt", dir: "auto", textContent: alike[0].prompt }),
+      sides(alike, fits));
+  });
+
   const item = (images, fits) => make("li", {},
     make("p", { className: "facts", textContent: [images[0].item, ...groupsOf(images[0])].join(" · ") }),
-    make("div", { className: "sides" }, ...images.map((image) => card(image, fits(image)))));
+    ...(compares ? lines(images, fits) : [sides(images, fits)]));
 
-  // What a judge saw: the image, mirrored where it was, beside what it was asked and answered.
+  // The image beside what a judge was asked and answered about it.
   const answerBlock = (image, part, judge) => make("section", {},
     make("h3", { textContent: data.judges[judge] }),
     make("table", {}, make("thead", {}, make("tr", {},
-      ...["saw", "asked", "answered", "in its words"].map((textContent) =>
+      ...["image", "asked", "answered", ...(compares ? [] : ["in its words"])].map((textContent) =>
         make("th", { scope: "col", textContent })))),
     make("tbody", {}, ...part.map((a) => {
-      const saw = picture(image.thumbnail, a.probe.startsWith("mirror") ? "mirror image" : "image",
-        absence(image));
-      if (a.probe.startsWith("mirror")) saw.classList.add("mirrored");
+      const saw = picture(image.thumbnail, "image", absence(image));
       const key = Object.entries(data.keys[a.key] ?? {}).map(([k, v]) => `${k} = ${v}`);
       return make("tr", { className: differs(part, a) ? "differs" : "" },
         make("td", {}, saw),
         make("td", {}, asked(a), make("small", { textContent: key.join(", ") })),
         make("td", {}, said(part, a)),
-        make("td", {}, make("q", { textContent: a.raw })));
+        ...(compares ? [] : [make("td", {}, make("q", { textContent: a.raw }))]));
     }))));
 
   const showLarge = (number) => {
@@ -144,7 +165,8 @@
       make("div", { className: "bar" }, step("‹ earlier", -1), step("later ›", 1), close),
       make("p", { className: "prompt", dir: "auto", textContent: image.prompt }),
       make("p", { className: "facts", textContent:
-        [image.id, image.variant, ...groupsOf(image)].join(" · ") }),
+        [...(compares ? [data.runs[image.run].name] : []), image.id, image.variant,
+          ...groupsOf(image)].join(" · ") }),
       make("div", { className: "whole" },
         ...(image.edit ? [named(picture(whole(image.source), "image before the edit", "no source"),
           "source")] : []),
@@ -152,7 +174,8 @@
       data.whole || image.clip ? "" : make("p", { className: "facts", textContent:
         "A preview of at most 256 pixels: write the report with --full-size for the whole image." }),
       make("p", { className: "facts" }, ...others.map((other) => {
-        const button = make("button", { type: "button", textContent: `see ${other.variant}` });
+        const button = make("button", { type: "button", textContent:
+          `see ${compares ? `${data.runs[other.run].name}, ` : ""}${other.variant}` });
         button.addEventListener("click", () => showLarge(data.images.indexOf(other)));
         return button;
       })),

@@ -245,7 +245,7 @@ def results(runs: dict[str, Path], labels: Path) -> dict[tuple[str, str], Result
     return {(names[j.result.folder], j.result.judge): j.result for j in judged}
 
 
-VOID = {"meta", "img", "input", "br", "link", "hr"}
+VOID = {"meta", "img", "input", "br", "link", "hr", "wbr"}
 
 
 class Page(HTMLParser):
@@ -316,7 +316,7 @@ def test_pages_are_whole_linked_and_accessible(site: Path, runs: dict[str, Path]
     found = pages(site)
     expected = {"index.html", *(f"gallery-{name}.html" for name in runs)}
     for suite in ("t2i_homogenization", "i2i_correctness"):
-        expected |= {f"{suite}.html", f"{suite}-judges.html"}
+        expected |= {f"{suite}.html", f"{suite}-judges.html", f"compare-{suite}.html"}
     assert set(found) == expected
     for name, page in found.items():
         (html, _), *_ = page.all("html")
@@ -327,7 +327,7 @@ def test_pages_are_whole_linked_and_accessible(site: Path, runs: dict[str, Path]
         for attributes, _ in page.all("svg"):
             assert attributes["role"] == "img" and attributes["aria-label"]
         strips = [a for a, _ in page.all("span") if a.get("class") == "strip"]
-        assert strips or name.startswith("gallery-")
+        assert strips or name.startswith(("gallery-", "compare-"))
         assert all(a["role"] == "img" and a["aria-label"] for a in strips)
         for attributes, _ in page.all("th"):
             assert attributes["scope"] in ("row", "col")
@@ -501,9 +501,12 @@ def inside(page: Page, place: int, number: int) -> bool:
 def test_hostile_texts_stay_texts(site: Path) -> None:
     for name, page in pages(site).items():
         scripts = page.all("script")
-        assert len(scripts) == (2 if name.startswith("gallery") else 1), name
+        assert len(scripts) == (2 if name.startswith(("gallery", "compare")) else 1), name
         assert not any("alert" in text for attributes, text in scripts if "type" not in attributes)
-        assert not page.all("img") and not page.all("b" if name.endswith("judges.html") else "i2")
+        sources = [attributes["src"] for attributes, _ in page.all("img")]
+        assert not sources or name == "index.html"
+        assert all(re.fullmatch(r"thumbnails/\w+\.webp", source) for source in sources)
+        assert not page.all("b" if name.endswith("judges.html") else "i2")
         for _, attributes, _ in page.elements:
             assert not any(attribute.startswith("on") for attribute in attributes)
         assert page.all("title")[0][1].endswith(printable(HOSTILE))
@@ -570,6 +573,71 @@ def test_the_gallery_has_every_image_and_its_filters(site: Path, runs: dict[str,
         verdict = say(2, "", "original")
         assert part[0]["label"] == verdict.label
         assert part[0]["probability"] == verdict.share(verdict.label)
+
+
+def test_generators_are_compared_image_by_image(site: Path, runs: dict[str, Path]) -> None:
+    page = Page(site / "compare-t2i_homogenization.html")
+    (data,) = [json.loads(t) for a, t in page.all("script") if "type" in a]
+    names = [run["name"] for run in data["runs"]]
+    assert sorted(names) == sorted(
+        name for name, root in runs.items() if Run.open(root).header.suite == "t2i_homogenization"
+    )
+    alone = {}
+    for name in names:
+        (own,) = [
+            json.loads(t)
+            for a, t in Page(site / f"gallery-{name}.html").all("script")
+            if "type" in a
+        ]
+        alone[name] = {image["id"]: image for image in own["images"]}
+    labels: dict[tuple[str, int], set[str]] = {}
+    for image in data["images"]:
+        same = alone[names[image["run"]]][image["id"]]
+        assert image["thumbnail"] == same["thumbnail"]
+        assert image["flags"] in (same["flags"], ["apart", *same["flags"]])
+        for judge, (answers, full) in enumerate(
+            zip(image["answers"], same["answers"], strict=True)
+        ):
+            plain = [answer for answer in full if answer["probe"] == "original"]
+            assert [a["label"] for a in answers] == [a["label"] for a in plain]
+            assert not any({"raw", "key"} & answer.keys() for answer in answers)
+            failures = ("unparsed", "refused", "error", "missing")
+            seen = {a["label"] for a in answers if a["label"] not in failures}
+            labels.setdefault((image["id"], judge), set()).update(seen)
+    apart = {case for (case, _), seen in labels.items() if len(seen) > 1}
+    assert {i["id"] for i in data["images"] if "apart" in i["flags"]} == apart
+    assert 0 < len(apart) < len({image["id"] for image in data["images"]})
+    assert {a["value"] for a, _ in page.all("input") if a.get("name") == "flag"} > {"apart"}
+    shown = [attributes["src"] for attributes, _ in Page(site / "index.html").all("img")]
+    assert shown and set(shown) <= {image["thumbnail"] for image in data["images"]} | {
+        image["thumbnail"]
+        for t in [Page(site / "compare-i2i_correctness.html").all("script")]
+        for image in next(json.loads(text) for a, text in t if "type" in a)["images"]
+    }
+
+
+def test_judges_are_compared_with_each_other(site: Path, runs: dict[str, Path]) -> None:
+    page = Page(site / "t2i_homogenization-judges.html")
+    (number,) = [
+        n
+        for n, (tag, attributes, _) in enumerate(page.elements)
+        if attributes.get("data-name") == "t2i_homogenization-agreement"
+    ]
+    _, same, kappa, _, n = [text for _, text in page.within(number, "td")]
+    pairs = []
+    for run in contents_of(*runs.values(), across_judges=True):
+        if run.suite.name == "t2i_homogenization":
+            first, second = ({o.case.id: o for o in judged.outcomes} for judged in run.judged)
+            both = [(first[case].verdict("order"), second[case].verdict("order")) for case in first]
+            pairs += [(a.label, b.label) for a, b in both if not a.failed and not b.failed]
+    agree = np.mean([a == b for a, b in pairs])
+    by_chance = sum(
+        np.mean([a == label for a, _ in pairs]) * np.mean([b == label for _, b in pairs])
+        for label in {label for pair in pairs for label in pair}
+    )
+    assert int(n) == len(pairs) > 100
+    assert float(same) == pytest.approx(100 * agree, abs=0.05)
+    assert float(kappa) == pytest.approx((agree - by_chance) / (1 - by_chance), abs=0.0006)
 
 
 @pytest.mark.parametrize("how", ["written", "moved there, with an old time"])
