@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,16 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkingCommand]:
     command.close()
 
 
-def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: str) -> Path:
+COMMAND = (str(Path(sys.executable).with_name("counterprior")),)
+FEW_SEEDS = (sys.executable, "-c", "import few_seeds; few_seeds.main()")
+
+
+def _built_once(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    *options: str,
+    command: Sequence[str] = COMMAND,
+) -> Path:
     """A release that all xdist workers share; built by the first that needs it."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if base.name.startswith("popen-") else base
@@ -89,28 +98,38 @@ def _built_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: s
     with (shared / f"{name}.building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not out.exists():
-            command = [
-                str(Path(sys.executable).with_name("counterprior")),
-                "build",
-                "--out",
-                str(out),
-            ]
-            done = subprocess.run([*command, *options], capture_output=True, text=True)
+            path = os.pathsep.join(filter(None, sys.path))
+            done = subprocess.run(
+                [*command, "build", "--out", str(out), *options],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": path},
+            )
             assert done.returncode == 0, done.stderr
     return out
 
 
-def _build_full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _required() -> list[str]:
     from counterprior.builders.suites import SUITES
 
-    names = [name for name, suite in SUITES.items() if not suite.optional]
-    return _built_once(tmp_path_factory, "full", *(f"--config={name}" for name in names))
+    return [f"--config={name}" for name, suite in SUITES.items() if not suite.optional]
+
+
+def _build_full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _built_once(tmp_path_factory, "full", *_required(), command=FEW_SEEDS)
 
 
 @pytest.fixture(scope="session")
 def full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every config that a bank must have, as `counterprior build` makes it; read only."""
+    """Every config that a bank must have, as `counterprior build` makes it, but for most of the
+    seed images: see `few_seeds`. Read only."""
     return _build_full_release(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def drawn_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with all seed images, for lanes; read only."""
+    return _built_once(tmp_path_factory, "drawn", *_required())
 
 
 @pytest.fixture(scope="session")
@@ -134,8 +153,8 @@ def fresh_cache(
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Starts to build the full release beside the first tests: it takes half a minute, and the
-    other worker would wait for it."""
+    """Starts to build the full release beside the first tests: the other worker would wait for
+    it."""
     _leave_out_of_collections()
     needed = any("full_release" in getattr(item, "fixturenames", ()) for item in session.items)
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and needed:

@@ -36,10 +36,10 @@ def test_docstring_examples() -> None:
 
 @pytest.mark.lane  # the wheel's lane, which `.ci/run` runs, shows it too
 def test_the_page_on_the_python_api_runs(
-    full_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drawn_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "counterprior").symlink_to(full_release)
+    (tmp_path / "dist" / "counterprior").symlink_to(drawn_release)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))  # it writes a module and names it in a spec
     page = ROOT / "docs" / "python.md"

@@ -69,9 +69,9 @@ def test_commands_of_the_table_exist() -> None:
 
 @pytest.mark.lane
 @pytest.mark.parametrize("command", OFFLINE)
-def test_commands_of_the_table_run(command: str, full_release: Path, tmp_path: Path) -> None:
+def test_commands_of_the_table_run(command: str, drawn_release: Path, tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "counterprior").symlink_to(full_release)
+    (tmp_path / "dist" / "counterprior").symlink_to(drawn_release)
     (tmp_path / "agents").symlink_to(ROOT / "agents")
     (tmp_path / "prompts.txt").write_text("a cat to the top left of a dog\n")
 

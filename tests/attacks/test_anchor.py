@@ -70,11 +70,21 @@ def rows_of(release: Path) -> dict[str, str]:
     return {c: listed[parquet_path(c)]["rows_sha256"] for c in ROWS if parquet_path(c) in listed}
 
 
+FEW_SEEDS = {
+    "i2i_homogenization": "80c715178cb1fe93d0833faa8a2c9c276fa49d3e4ddebe12662a96c02805feff",
+    "i2i_correctness": "3332d89905617a6468ed20f043cf87473014d2e26b0882927d55c69423d1ab3a",
+}
+"""Digests of the rows of which a tenth has its image, see `few_seeds`: a change of any text, or of
+how things are drawn, changes these as it does those of the release."""
+
+
 def test_known_digests_are_those_of_the_bank(full_release: Path) -> None:
     """Run tools/known_rows.py on a full build after a change of the bank."""
     current = rows_of(full_release)
-    assert {config: known_rows()[config][0] for config in current} == current
-    assert known_rows().keys() <= ROWS.keys()
+    assert {config: current[config] for config in FEW_SEEDS} == FEW_SEEDS
+    others = {config: digest for config, digest in current.items() if config not in FEW_SEEDS}
+    assert {config: known_rows()[config][0] for config in others} == others
+    assert FEW_SEEDS.keys() <= known_rows().keys() <= ROWS.keys()
 
 
 @pytest.mark.lane

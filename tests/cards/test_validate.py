@@ -79,8 +79,8 @@ def rewrite(root: Path, config: str, change: Callable[[Records], Records]) -> No
 
 
 @pytest.mark.lane  # `make release` builds and validates it
-def test_the_full_release_is_valid(full_release: Path, cli: Run) -> None:
-    done = cli("validate", full_release, "--json")
+def test_the_full_release_is_valid(drawn_release: Path, cli: Run) -> None:
+    done = cli("validate", drawn_release, "--json")
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["problems"] == []
     assert json.loads(done.stdout)["notes"] == []

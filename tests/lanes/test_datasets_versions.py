@@ -42,16 +42,16 @@ print("ok", datasets.__version__)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_config_loads(full_release: Path, tmp_path: Path, version: str) -> None:
+def test_every_config_loads(drawn_release: Path, tmp_path: Path, version: str) -> None:
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     python = environment / "bin" / "python"
     release = "datasets" if version == "newest" else f"datasets=={version}"
     wanted = [release, "pillow", *VERSIONS[version]]
     subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
-    configs = sorted(p.name for p in full_release.iterdir() if list(p.glob("*.parquet")))
+    configs = sorted(p.name for p in drawn_release.iterdir() if list(p.glob("*.parquet")))
     done = subprocess.run(
-        [python, "-c", PROGRAM, full_release, ",".join(configs)],
+        [python, "-c", PROGRAM, drawn_release, ",".join(configs)],
         capture_output=True,
         text=True,
         cwd=tmp_path,
