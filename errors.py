@@ -89,6 +89,7 @@ CODES = {
     "cannot-write": "a file that could not be written",
     "changed-call": "a recorded call is made again with another request",
     "changed-file": "a file that is not the recorded one any more",
+    "cheaper-price": "a price is lower than earlier calls of the folder counted at",
     "conflicting-labels": "labels of one image that exclude each other",
     "conflicting-options": "options that exclude each other",
     "damaged-file": "a file whose content was cut off or altered",

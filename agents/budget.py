@@ -39,6 +39,9 @@ FRAME_TOKENS = 200
 
 MILLION = 1_000_000
 
+_FEW = 1000
+"""Tokens by which a shipped price is known."""
+
 
 class BudgetError(RunFailed):
     """A call that the cap forbids; the run keeps its state and can go on with a higher cap."""
@@ -46,6 +49,10 @@ class BudgetError(RunFailed):
 
 class UnpricedError(BudgetError):
     """A cap is set, but a model's price isn't known."""
+
+
+class CheaperError(BudgetError):
+    """A price is lower than the one that earlier calls of the folder counted at."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,16 @@ class PriceTable:
         """Returns the price of an image; None if the user's table doesn't list the model."""
         price = self.user_prices.get(_model(identity))
         return price if isinstance(price, ImagePrice) else None
+
+    def units(self, identity: Mapping[str, str]) -> dict[str, Decimal] | None:
+        """What a model's million tokens, or images, cost by kind; None if that is unknown."""
+        price: Price | ImagePrice | None = self.user_prices.get(_model(identity))
+        if price is None:
+            few = (Usage(_FEW, 0), Usage(0, _FEW))  # many tokens may have a dearer tier
+            costs = [_shipped_cost(identity, usage) for usage in few]
+            known = [cost * (MILLION // _FEW) for cost in costs if cost is not None]
+            price = Price(*known) if len(known) == len(few) else None
+        return None if price is None else {f.name: getattr(price, f.name) for f in fields(price)}
 
     def of(self, charge: Charge) -> Decimal | None:
         """A charge in US dollars, or None if its price isn't known."""
@@ -238,8 +255,9 @@ class Budget:
         self.max_usd = max_usd
         self.spending = Spending()
         # Not a method: a cycle would keep the log's file open until the collector comes.
-        self._usd = partial(_in_usd, prices, max_usd)
-        self.log = SpendingLog(log, self._usd, alone)
+        self._value = partial(_in_usd, prices, max_usd)
+        self.log = SpendingLog(log, self._value, alone)
+        self._units: dict[str, dict[str, Decimal] | None] = {}
         self._under_way: dict[int, _Attempt] = {}
         self._waiting: set[threading.Thread] = set()
         self._lock = threading.Lock()
@@ -267,14 +285,16 @@ class Budget:
         it doesn't where the ledger came from elsewhere, or a power cut took the log's last lines.
         Raises UnpricedError under a cap where a call has no known price.
         """
-        costs = [(call, self._usd(charge)) for call, charge in recorded]
+        costs = [(call, self._value(charge)) for call, charge in recorded]
         if not costs:
             return
         with self.log.turn():
             # A call that another process has just recorded is still open here: it will close it.
             waiting = {intent.call for intent in self.log.open.values() if intent.source == source}
             counted = self.log.recorded.get(source, Decimal(0))
-            missing = sum((usd for call, usd in costs if call not in waiting), -counted)
+            missing = sum(
+                (usd or Decimal(0) for call, usd in costs if call not in waiting), -counted
+            )
             if missing > LEAST:
                 self.log.find(source, missing)
 
@@ -316,22 +336,25 @@ class Budget:
         """
         worst = self.worst_case(identity, request)
         alone = self.max_usd is not None and not batched
-        return self.hold(worst, f"call of {request.role}", source, call=call, first_alone=alone)
+        purpose = f"call of {request.role}"
+        return self.hold(worst, purpose, source, identity, call=call, first_alone=alone)
 
     def hold(
         self,
         worst: Charge,
         purpose: str,
         source: str = "",
+        identity: Mapping[str, str] | None = None,
         *,
         call: str = "",
         first_alone: bool = False,
     ) -> Hold:
         """The same for anything else that is paid.
 
+        identity: what is asked; its price may not be below the one that the log knows of.
         first_alone: until a source has its first answer, its attempts go one at a time. What fits
         only once others have ended waits for those of other threads. Raises UnpricedError under a
-        cap where the price is unknown, BudgetError if the worst case doesn't fit.
+        cap where the price is unknown, BudgetError if the worst case doesn't fit, CheaperError.
         """
         usd = self._usd(worst)
         while True:
@@ -341,16 +364,67 @@ class Budget:
                 with self.log.turn():
                     is_first = first_alone and not self.log.is_known(source)
                     if not (is_first and self._can_wait_for(source)):
+                        units = self._checked_units(identity)
                         self._check(usd * self.log.factor(source), purpose)
+                        self.log.count_at(units)
                         intent = self.log.intend(source, call, worst)
                         attempt = _Attempt(source, usd, threading.current_thread())
                         self._under_way[intent.id] = attempt
                         return Hold(intent.id, usd)
                 blocking = source
+            except CheaperError:
+                raise
             except BudgetError:
                 if ends == self._ends and not self._can_wait_for(None):
                     raise
             self._wait(ends, blocking)
+
+    def _checked_units(self, identity: Mapping[str, str] | None) -> dict[str, dict[str, Decimal]]:
+        """In a turn: what the units of a model count at, by model; empty where that is unknown.
+
+        Raises CheaperError where it is less than before: were the old price right, the cap would
+        be passed.
+        """
+        if identity is None:
+            return {}
+        model = _model(identity)
+        if model not in self._units:
+            self._units[model] = self.prices.units(identity)
+        if (units := self._units[model]) is None:
+            return {}
+        known = self.log.prices.get(model, {})
+        lower = [
+            f"{n} {usd} instead of {known[n]}"
+            for n, usd in units.items()
+            if n in known and usd < known[n] - LEAST
+        ]
+        if lower:
+            raise CheaperError(
+                f"{model} would count at a lower price than before in {self.log.path}: "
+                f"{', '.join(lower)} USD. Run with the earlier --prices, or accept these by "
+                f"`counterprior settle` with --lower-prices",
+                code="cheaper-price",
+            )
+        return {model: units}
+
+    def accept_prices(self) -> dict[str, dict[str, Decimal]]:
+        """Counts at the prices of now from here on, also where they are lower; returns those.
+
+        Models of which this budget knows no price keep theirs.
+        """
+        changed = {}
+        with self.log.turn():
+            for model, known in list(self.log.prices.items()):
+                kind, _, name = model.partition(":")
+                identity = {"kind": kind, "model": name, "provider": kind}
+                units = self.prices.units(identity)
+                if units is not None and units != known:
+                    changed[model] = units
+            self.log.count_at(changed)
+        return changed
+
+    def _usd(self, charge: Charge) -> Decimal:
+        return self._value(charge) or Decimal(0)
 
     def _can_wait_for(self, source: str | None) -> bool:
         """Whether an attempt of a source, or any that holds money, will end while this thread
@@ -504,12 +578,12 @@ class _Attempt:
     """Who waits for its answer."""
 
 
-def _in_usd(prices: PriceTable, max_usd: Decimal | None, charge: Charge) -> Decimal:
-    """US dollars; 0 for an unknown price. Raises UnpricedError for one under a cap."""
+def _in_usd(prices: PriceTable, max_usd: Decimal | None, charge: Charge) -> Decimal | None:
+    """US dollars; None for an unknown price. Raises UnpricedError for one under a cap."""
     usd = prices.of(charge)
     if usd is None and max_usd is not None:
         raise UnpricedError(_unpriced(charge), code="no-price")
-    return usd or Decimal(0)
+    return usd
 
 
 def _image_tokens(model: str) -> int:

@@ -15,6 +15,7 @@ that are known to be lost are synced. So it forgets at most the attempts that we
 {"closes": [IDS], "in": SOURCE, "usd": "0.01", "recorded": true}      what they came to together
 {"lost": [IDS]}                                                       may be billed; nobody waits
 {"found": SOURCE, "usd": "2.5"}                                       in a ledger, not in this file
+{"price": MODEL, "of": {"input": "1", "output": "2"}}                 what it counts at
 
 A line of spaces stands in place of one that could not be read, see `engine.repair`.
 """
@@ -101,6 +102,8 @@ def is_spending_line(record: Mapping[str, Any]) -> bool:
     try:
         if "lost" in record:
             return all(type(number) is int for number in record["lost"])
+        if "price" in record:
+            return isinstance(record["price"], str) and bool(_read_units(record["of"]))
         Charge.from_record(record)
         numbers = record.get("closes", ())
         is_named = isinstance(record["found" if "found" in record else "in"], str)
@@ -120,6 +123,11 @@ def read_usd(text: Any) -> Decimal:
     return usd
 
 
+def _read_units(units: Mapping[str, Any]) -> dict[str, Decimal]:
+    """What a model's units cost. Raises ValueError or AttributeError for anything else."""
+    return {name: read_usd(usd) for name, usd in units.items()}
+
+
 @dataclass(frozen=True)
 class Intent:
     """An attempt that may be billed."""
@@ -132,6 +140,7 @@ class Intent:
     """Id of its call or image."""
     worst: Decimal
     """The most that it can cost, US dollars; 0 if no price is known."""
+    is_priced: bool = True
 
 
 def _without_shard(source: str) -> str:
@@ -141,8 +150,8 @@ def _without_shard(source: str) -> str:
 
 _SHARD = re.compile(r"(\.\d+-of-\d+)?\.jsonl$")
 
-Value = Callable[[Charge], Decimal]
-"""A charge in US dollars; may raise where it has no known price."""
+Value = Callable[[Charge], Decimal | None]
+"""A charge in US dollars; None, or an error, where it has no known price."""
 
 
 class SpendingError(RunFailed):
@@ -169,6 +178,10 @@ class SpendingLog:
         self._end = self._lines = 0
         self.closed = Decimal(0)
         """Cost of all closed intents, and of the calls found in ledgers."""
+        self.unpriced = 0
+        """How many of the closed intents and of the sums from ledgers have no known price."""
+        self.prices: dict[str, dict[str, Decimal]] = {}
+        """Model (`kind:model`) -> what its units were last counted at, by name, US dollars."""
         self._factors: dict[str, Decimal] = {}
         self._held: dict[str, Decimal] = {}  # source -> worst cases of its open intents
         self.open: dict[int, Intent] = {}
@@ -261,6 +274,13 @@ class SpendingLog:
         self.close(list(self.open), "", Charge(usd))
         os.fsync(self._opened())
 
+    def count_at(self, prices: Mapping[str, Mapping[str, Decimal]]) -> None:
+        """Records what the units of models count at from here on, where it changes; in a turn."""
+        for model, units in prices.items():
+            if self.prices.get(model) != units:
+                of = {name: str(usd) for name, usd in units.items()}
+                self._append({"price": model, "of": of})
+
     def find(self, source: str, missing: Decimal) -> None:
         """Counts what a source recorded that this file doesn't know of; in a turn."""
         self._append({"found": source, **Charge(missing).to_record()})
@@ -326,9 +346,13 @@ class SpendingLog:
         if "lost" in line:
             self.lost |= self.open.keys() & set(line["lost"])
             return
-        usd = self._value(Charge.from_record(line))
+        if "price" in line:
+            self.prices[str(line["price"])] = _read_units(line["of"])
+            return
+        value = self._value(Charge.from_record(line))
+        usd = value or Decimal(0)
         if "intent" in line:
-            intent = Intent(self._end, str(line["in"]), str(line["intent"]), usd)
+            intent = Intent(self._end, str(line["in"]), str(line["intent"]), usd, value is not None)
             self.open[self._end] = intent
             self._held[intent.source] = self._held.get(intent.source, Decimal(0)) + usd
             return
@@ -343,5 +367,6 @@ class SpendingLog:
             above = MARGIN * usd / worst if worst and usd > worst else Decimal(1)
             self._factors[_without_shard(source)] = max(above, self.factor(source))
         self.closed += usd
+        self.unpriced += value is None
         if line.get("recorded") or "found" in line:
             self.recorded[source] = self.recorded.get(source, Decimal(0)) + usd

@@ -21,6 +21,9 @@ def settle(
     ] = False,
     worst: Annotated[bool, Cost("--worst", help="Settle them at their worst case.")] = False,
     prices: Prices = None,
+    lower_prices: Annotated[
+        bool, Cost("--lower-prices", help="Count later calls at --prices, though they are lower.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """List attempts that may have been billed without an answer, and settle what they cost.
@@ -35,4 +38,4 @@ def settle(
         print_repaired(repair_logs(path))
         if not has_spending(path):  # nothing was paid for
             return
-    print_settlement(settle_attempts(path, read_billed(billed), worst, prices), json)
+    print_settlement(settle_attempts(path, read_billed(billed), worst, prices, lower_prices), json)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...progress import Progress, silent
-from ..budget import BudgetError, UnpricedError
+from ..budget import BudgetError, CheaperError, UnpricedError
 from ..caller import Answer, Caller
 from ..chat import ImagePart, NotRecordedError
 from ..hygiene import one_line, skeleton, text_fault
@@ -100,7 +100,7 @@ class ConstrainedLoop:
                 break
             try:
                 result.rounds.append(self._round(number))
-            except UnpricedError:
+            except (CheaperError, UnpricedError):
                 raise
             except BudgetError as error:
                 result.stopped, result.reason = "budget", str(error)

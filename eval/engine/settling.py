@@ -5,7 +5,8 @@ The person looks at the provider's bill. Until then the attempts count at their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -26,6 +27,10 @@ class Settlement:
     """Total cost before, with these at their worst case; US dollars."""
     settled: Decimal | None
     """Their joint cost from now on, US dollars; None if they stay open."""
+    unpriced: int = 0
+    """Paid calls and open attempts that no known price counts."""
+    accepted: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
+    """Model -> what its units count at from now on instead of before, US dollars."""
 
     @property
     def worst(self) -> Decimal:
@@ -34,13 +39,18 @@ class Settlement:
 
 
 def settle(
-    path: Path, billed: Decimal | None = None, worst: bool = False, prices: Path | None = None
+    path: Path,
+    billed: Decimal | None = None,
+    worst: bool = False,
+    prices: Path | None = None,
+    lower_prices: bool = False,
 ) -> Settlement:
     """Lists the attempts without an outcome of a folder, or of an author's ledger.
 
     billed: what all of them cost together, as the provider's bill says; `worst`: they count at
-    their worst case for good. Raises UsageError where nothing was ever spent and where both are
-    given, InUseError while another process spends here.
+    their worst case for good; `lower_prices`: later calls count at the prices of now. Raises
+    UsageError where nothing was ever spent and where both are given, InUseError while another
+    process spends here.
     """
     if worst and billed is not None:
         raise UsageError(
@@ -58,11 +68,13 @@ def settle(
         with Ledger(each) as ledger:
             budget.restore(each.name, ledger.costs())
             budget.adopt(each.name, ledger.cost_of)
+    accepted = budget.accept_prices() if lower_prices else {}
     with spending.turn():
         attempts = tuple(spending.open[intent] for intent in sorted(spending.open))
-        settlement = Settlement(attempts, spending.total, billed)
+        unpriced = spending.unpriced + sum(not attempt.is_priced for attempt in attempts)
+        settlement = Settlement(attempts, spending.total, billed, unpriced, accepted)
         if worst:
-            settlement = Settlement(attempts, spending.total, settlement.worst)
+            settlement = replace(settlement, settled=settlement.worst)
         if settlement.settled is not None and attempts:
             spending.settle(settlement.settled)
     spending.finish()

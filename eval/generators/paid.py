@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from PIL.Image import Image
 
@@ -51,15 +52,15 @@ class PaidGenerator:
         cost = self._charge("image" if request.source is None else "edit")
         case = "" if request.case is None else request.case.id
         first = self._failures is not None
-        holds = [self._budget.hold(cost, "image", self._source, call=case, first_alone=first)]
+        asked = partial(self._budget.hold, cost, identity=self._identity, call=case)
+        holds = [asked("image", self._source, first_alone=first)]
         if self._hopeless:
             self._budget.release(holds)
             raise BackendError(self._hopeless, code="all-failed")
 
         def permit() -> None:
             self._budget.lose(holds)
-            hold = self._budget.hold(cost, "attempt at an image", self._source, call=case)
-            holds.append(hold)
+            holds.append(asked("attempt at an image", self._source))
 
         def pay() -> str:
             *lost, answered = holds

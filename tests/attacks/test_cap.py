@@ -38,6 +38,7 @@ MOST = 10
 """Tokens of an answer, at one dollar each."""
 IMAGE = Decimal(4)
 PRICES = "scripted:s: {input: 0, output: 1000000}\nopenai-image:i: {image: 4, edit: 4}\n"
+LOWER = "scripted:s: {input: 0, output: 1000}\nopenai-image:i: {image: 1, edit: 4}\n"
 CALLS = 8
 """Of each of two shards."""
 
@@ -50,6 +51,7 @@ TROUBLES = [
     "silent",
     "zeros",
     "half",
+    "address",
 ]
 
 
@@ -69,7 +71,7 @@ class Server:
     hidden: int = 0
     """Tokens of reasoning that each answer bills beside its own."""
     shown: bool = False
-    """Whether it has answered in full, so that clients can know what it adds."""
+    """Whether an answer of it is recorded, so that clients can know what it adds."""
     billed: Decimal = Decimal(0)
     meanwhile: list[Any] = field(default_factory=list)
     """What another process does while a call is on its way."""
@@ -86,7 +88,6 @@ class Server:
         if kind == "rejected":
             raise TransientError("HTTP 500")
         self.billed += cost
-        self.shown = self.shown or cost > self.hidden
         if kind == "killed late":
             raise Killed
         if kind == "lost":
@@ -137,9 +138,13 @@ class Painter(PaidByImage):
 
     def generate(self, request: ImageRequest, permit: Permit = always) -> Image.Image:
         try:
-            RetryPolicy(3).run(lambda: self.server.attempt(IMAGE), permit)
+            kind, _ = RetryPolicy(3).run(lambda: self.server.attempt(IMAGE), permit)
         except UnreadableAnswerError as error:
             raise GeneratorError(str(error)) from None
+        if kind == "address":
+            error = GeneratorError("the answer is an address that can't be fetched")
+            error.ends_run = True
+            raise error
         return Image.new("RGB", (1, 1))
 
 
@@ -168,6 +173,7 @@ class Process:
                 self.painter.generate(ImageRequest("p", 0, case=case))
             else:
                 self.caller.call(name, ChatRequest("judge", "s", (name,), MOST), str)
+                self.server.shown = True
         except Killed:
             self.dead = True
         except BudgetError:
@@ -193,11 +199,12 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         def write(self: Any, *given: Any) -> Any:
             if id(self) in state["dead"]:
                 raise Killed
-            point = state["rng"].random()
-            if point < state["share"]:
+            server, point = state["server"], state["rng"].random()
+            share = 0 if server.hidden and not server.shown else state["share"]
+            if point < share:
                 raise Killed
             done = real(self, *given)
-            if point < 2 * state["share"]:
+            if point < 2 * share:
                 raise Killed
             return done
 
@@ -221,10 +228,12 @@ def bury(process: Process, dying: dict[str, Any]) -> None:
 
 
 def play(root: Path, seed: int, dying: dict[str, Any], hidden: int = 0) -> tuple[Server, Decimal]:
-    """A run of two shards with losses, kills, reruns and a person who settles now and then.
+    """A run of two shards with losses, kills, reruns, and a person who settles now and then and who
+    takes a file of lower prices now and then, once calls counted at the right ones.
 
-    hidden: tokens that the server adds to each answer, its first one included, which arrives whole.
-    Until it has arrived nobody knows of them, so the cap is one that the first of each shard fits.
+    hidden: tokens that the server adds to each answer, its first one included, which arrives whole
+    and is recorded. Until then nobody knows of them: the cap is one that the first of each shard
+    fits.
     """
     rng = random.Random(seed)
     kinds = rng.sample(TROUBLES, rng.choice([1, 1, 2, len(TROUBLES)]))
@@ -234,9 +243,11 @@ def play(root: Path, seed: int, dying: dict[str, Any], hidden: int = 0) -> tuple
         server.hidden, cap = hidden, cap + 2 * (hidden + MOST)
     root.mkdir()
     (root / "prices.yaml").write_text(PRICES)
-    dying |= {"rng": rng, "share": rng.choice([0.0, 0.02, 0.1]), "dead": set()}
+    dying |= {"rng": rng, "share": rng.choice([0.0, 0.02, 0.1]), "dead": set(), "server": server}
     graves = []
-    for _ in range(4):
+    for attempt in range(4):
+        is_lower = attempt > 0 and rng.random() < 0.2 and knows_prices(root)
+        (root / "prices.yaml").write_text(LOWER if is_lower else PRICES)
         running = [p for number in (1, 2) for p in started(root, server, (number, 2), cap)]
         going = bool(running)
         while going:
@@ -253,9 +264,16 @@ def play(root: Path, seed: int, dying: dict[str, Any], hidden: int = 0) -> tuple
         if rng.random() < 0.2 and (root / "ledgers" / "spending.jsonl").exists():
             release_users(graves)
             found = settle(root, prices=root / "prices.yaml")
+            (root / "prices.yaml").write_text(PRICES)
             settle(root, max(Decimal(0), server.billed - found.spent + found.worst))
         dying["share"] = share
     return server, cap
+
+
+def knows_prices(root: Path) -> bool:
+    """Whether both models were asked at their prices: a first price is believed."""
+    log = root / "ledgers" / "spending.jsonl"
+    return log.exists() and log.read_text().count('"price"') == 2
 
 
 def release_users(graves: list[list[Process]]) -> None:
