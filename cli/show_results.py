@@ -185,6 +185,51 @@ def print_on_real(checked: CheckedOnReal) -> None:
     print_note(f"correct a run of spatial_visor with `counterprior score RUN --card {card}`")
 
 
+BY_DIFFICULTY = (
+    "recognized",
+    "taken_for_opposite",
+    "one_missing_refused",
+    "merged_refused",
+    "accuracy",
+)
+"""Scores that are printed for each level of drawn images."""
+
+
+def print_on_drawn(drawn: CheckedOnReal, real: CheckedOnReal | None) -> None:
+    """Prints the scores of each judge by difficulty, and those on real images after them."""
+    from ..eval.stats.estimate import interval_text, value_text
+
+    on_real = {judged.result.judge: judged.whole for judged in real.judged} if real else {}
+    for judged in drawn.judged:
+        result = judged.result
+        table = new_table(
+            "of images",
+            *("difficulty", "%", "95 %", "n", "left out"),
+            numbers=("%", "95 %", "n"),
+            title=f"{result.judge} on drawn images, from easy to hard"
+            + (", and on real ones" if real else ""),
+        )
+        for name in BY_DIFFICULTY:
+            lines = [
+                (score.group.partition("=")[2], score)
+                for score in result.scores
+                if score.name == name and score.group.startswith("difficulty=")
+            ]
+            lines.sort(key=lambda line: line[0])
+            if score := on_real.get(result.judge, {}).get(name):
+                lines.append(("real", score))
+            for place, (level, score) in enumerate(lines):
+                table.add_row(
+                    "" if place else name.replace("_", " "),
+                    level,
+                    value_text(score.value, score.unit),
+                    interval_text(score.interval, score.unit),
+                    f"{score.n:,}",
+                    ", ".join(f"{n:,} {why}" for why, n in score.excluded.items()),
+                )
+        console(width=120).print(table)
+
+
 def print_findings(found: Findings) -> None:
     """Prints a table for each kind of finding, a line for each score and generator."""
     from ..eval.stats.estimate import interval_text, p_text, value_text

@@ -35,6 +35,7 @@ from .show_results import (
     print_done,
     print_findings,
     print_judge_checks,
+    print_on_drawn,
     print_on_real,
 )
 
@@ -83,6 +84,10 @@ def judge_check(
         Path | None,
         Input(help="Folder of real images that readers have labeled, as in VISOR's repository."),
     ] = None,
+    drawn: Annotated[
+        bool,
+        Input("--drawn", help="Ask the same about drawn images, from easy to hard."),
+    ] = False,
     data: Data = "dist/counterprior",
     revision: Revision = None,
     limit: Limit = None,
@@ -92,13 +97,14 @@ def judge_check(
     """Test judges on images whose truth is known: on which items can each be believed?
 
     For spatial_uc and spatial_visor, images are composed, and show what a detector misses. With
-    --images, judges are asked about real images, whose labels are in the release (real_gold).
+    --images, judges are asked about real images, whose labels are in the release (real_gold);
+    --drawn asks the same about drawn images of rising difficulty. Both together compare them.
 
     Example: `counterprior judge-check --judge openai:MODEL --out gold --max-usd 5`
     """
     from ..eval.studies.detector_check import COMPOSED, check_detectors
     from ..eval.studies.judge_check import check_judges
-    from ..eval.studies.real_check import check_on_real
+    from ..eval.studies.real_check import DRAWN, check_on_drawn, check_on_real
     from ..eval.suites.real import RealGoldSuite
 
     real = RealGoldSuite.name
@@ -141,7 +147,7 @@ def judge_check(
                 cost=calls.cost(),
                 progress=progress,
             )
-            if others or not (composed or images)
+            if others or not (composed or images or drawn)
             else []
         )
         on_real = (
@@ -158,11 +164,25 @@ def judge_check(
             if images
             else None
         )
+        on_drawn = (
+            check_on_drawn(
+                out,
+                judges,
+                revision=revision,
+                limit=limit,
+                cost=calls.cost(),
+                progress=progress,
+            )
+            if drawn
+            else None
+        )
     if json:
         by_suite = {f.suite.name: [asdict(check) for check in f.checks] for f in checked_suites}
         by_suite |= {d.suite: [detector_json(d, check) for check in d.checks] for d in detectors}
         if on_real:
             by_suite[real] = [judged.result.to_json() for judged in on_real.judged]
+        if on_drawn:
+            by_suite[DRAWN] = [judged.result.to_json() for judged in on_drawn.judged]
         print(dumps(by_suite, indent=2))
         return
     for checked in checked_suites:
@@ -174,6 +194,9 @@ def judge_check(
     if on_real:
         print_done(on_real.done)
         print_on_real(on_real)
+    if on_drawn:
+        print_done(on_drawn.done)
+        print_on_drawn(on_drawn, on_real)
 
 
 def findings(

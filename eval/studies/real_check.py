@@ -1,6 +1,7 @@
 """`judge-check --images`: judges on images of real generators that readers have labeled.
 
 The images are the user's, in a folder; the labels are rows of a release, or of the user's own file.
+`judge-check --drawn` asks the same about drawn images of rising difficulty.
 The run's `scores.json` has the judge's confusion with the readers, so that `score --card` corrects
 other runs of spatial prompts by its error rates on real images.
 """
@@ -20,15 +21,18 @@ from ...release import sha256_file
 from ...schema import RealGold
 from ..core import Generator, ImageRequest, Judge
 from ..engine.costs import Cost
-from ..engine.data import read_rows
+from ..engine.data import Rows, read_rows
 from ..engine.evaluation import RunSettings
 from ..engine.run import Run
 from ..engine.steps import Done, JudgeSettings, evaluate_run
 from ..results.scoring import JudgedRun, ScoreSettings, score_run, write_results
 from ..suites.real import RealGoldSuite
+from .graded_gold import GradedImages
 
 LABELS = "labels.jsonl"
 """File of the readers' settled labels, in the form of labels of human annotators."""
+DRAWN = "drawn_gold"
+"""Folder of the run on drawn images."""
 SOURCE = "the folder `images` of github.com/microsoft/VISOR"
 
 
@@ -118,14 +122,46 @@ def check_on_real(
     labeled = [row for row in rows.rows if isinstance(row, RealGold)]
     folder = RealImages(images, labeled, rows.digest)
     settings = RunSettings(suite=suite, data=data, out=out / suite, revision=revision, limit=limit)
-    plan = (cost or Cost()).plan(out / suite)
-    done = evaluate_run(
-        settings, folder, judges, JudgeSettings(revision=revision), plan, progress, rows=rows
+    return _check(settings, rows, folder, judges, cost, progress, folder.notes)
+
+
+def check_on_drawn(
+    out: Path,
+    judges: Sequence[Judge | str],
+    *,
+    revision: str | None = None,
+    limit: int | None = None,
+    cost: Cost | None = None,
+    progress: Progress = silent,
+) -> CheckedOnReal:
+    """Asks judges the same about drawn images, from easy to hard; run again, it continues.
+
+    Writes into the folder `DRAWN` of `out`. limit: images to sample, over all levels. Raises what
+    `evaluate_run` does.
+    """
+    drawn = GradedImages()
+    rows = Rows.of(drawn.rows)
+    settings = RunSettings(
+        suite=RealGoldSuite.name, data=DRAWN, out=out / DRAWN, revision=revision, limit=limit
     )
-    labels = _write_labels(done.run)
-    judged = score_run(done.run.root, ScoreSettings(labels=labels))
+    return _check(settings, rows, drawn, judges, cost, progress, [])
+
+
+def _check(
+    settings: RunSettings,
+    rows: Rows,
+    images: Generator,
+    judges: Sequence[Judge | str],
+    cost: Cost | None,
+    progress: Progress,
+    notes: Sequence[str],
+) -> CheckedOnReal:
+    """Asks, scores, and records each judge's confusion with the labels."""
+    plan, asked = (cost or Cost()).plan(settings.out), JudgeSettings(revision=settings.revision)
+    done = evaluate_run(settings, images, judges, asked, plan, progress, rows=rows)
+    judged = score_run(done.run.root, ScoreSettings(labels=_write_labels(done.run)))
     write_results([run.result for run in judged])
-    return CheckedOnReal(judged, done, folder.notes)
+    return CheckedOnReal(judged, done, notes)
 
 
 def _write_labels(run: Run) -> Path:

@@ -58,6 +58,13 @@ def right_label(row: RealGold, axis: str) -> str:
     return LABELS.get(row.further_left if axis == "horizontal" else row.higher, UNSETTLED)
 
 
+class GradedGold(RealGold):
+    """The same of an image that code drew, at a level of difficulty; in no release."""
+
+    difficulty: int
+    """Level of `scenes.graded`, from 0."""
+
+
 class RealGoldSuite(Suite[RealGold]):
     """Two questions about each image, in a case each: they have one name, as in spatial configs."""
 
@@ -105,6 +112,8 @@ class RealGoldSuite(Suite[RealGold]):
         for axis in AXES:
             label = right_label(row, axis)
             groups = {"axis": axis, "shown": condition_of(row)}
+            if isinstance(row, GradedGold):
+                groups["difficulty"] = str(row.difficulty)
             yield Case(
                 row=row.id,
                 variant=axis,

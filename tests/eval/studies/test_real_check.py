@@ -1,7 +1,9 @@
 """`judge-check --images`: judges on images of real generators that readers have labeled."""
 
+import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -15,9 +17,11 @@ from releases import small_release
 from counterprior.errors import DataError
 from counterprior.eval.engine.data import read_rows
 from counterprior.eval.people.serve import Audit
-from counterprior.eval.studies.real_check import LABELS, RealImages, check_on_real
-from counterprior.eval.suites.real import RealGoldSuite
+from counterprior.eval.studies.graded_gold import IMAGES, GradedImages
+from counterprior.eval.studies.real_check import DRAWN, LABELS, RealImages, check_on_real
+from counterprior.eval.suites.real import AXES, RealGoldSuite, condition_of, right_label
 from counterprior.release import sha256_file
+from counterprior.scenes.graded import LEVELS
 from counterprior.schema import RealGold, Row
 
 NAMES = ("guessing", "mentioning", "naming", "seeing")
@@ -157,6 +161,68 @@ def test_a_folder_is_labeled_on_the_page_merged_and_used(
     seeing = ["python:real_images:seeing"]
     (judged,) = check_on_real(str(merged), images, tmp_path / "out", seeing).judged
     assert judged.whole["accuracy"].value == 100 and judged.whole["accuracy"].n == 24
+
+
+def test_drawn_images_get_harder_and_stand_beside_real_ones(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    labels, out = real_images.write(tmp_path / "images"), tmp_path / "out"
+    done = cli("judge-check", "--judge", "pixels", "--out", out, "--limit", 50, "--drawn", "--json")
+    assert done.returncode == 0, done.stderr
+    (judged,) = json.loads(done.stdout)[DRAWN]
+    right = {s["group"]: s["value"] for s in judged["scores"] if s["name"] == "recognized"}
+    assert right["difficulty=0"] == 100 and right["difficulty=4"] < 50
+    assert sum(map(sum, judged["card"]["agreement"]["order"]["matrix"])) == 100
+    assert (out / DRAWN / LABELS).is_file()
+    seeing = ("judge-check", "--judge", "python:real_images:seeing", "--out", tmp_path / "both")
+    both = ("--drawn", "--images", tmp_path / "images", "--data", labels, "--limit", 20)
+    done = cli(*seeing, *both)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"│ +real +│ +100\.0", done.stdout.partition("from easy to hard")[2])
+
+
+def test_labels_of_drawn_images_are_what_the_scene_shows() -> None:
+    rows = GradedImages().rows
+    assert len(rows) == IMAGES * LEVELS == len({row.id for row in rows})
+    by_level = [[r for r in rows if r.difficulty == level] for level in range(LEVELS)]
+    for easier, harder in itertools.pairwise(by_level):
+        # The same scenes, of the same things, at every level.
+        for row, other in zip(easier, harder, strict=True):
+            assert [right_label(row, a) for a in AXES] == [right_label(other, a) for a in AXES]
+            assert (row.object_a, row.object_b) == (other.object_a, other.object_b)
+    clear = [row for row in by_level[0] if condition_of(row) == "both"]
+    assert Counter((row.further_left, row.higher) for row in clear) == {
+        ("A", "same"): 16,
+        ("B", "same"): 16,
+        ("same", "A"): 16,
+        ("same", "B"): 16,
+    }
+
+
+@pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
+def test_judges_of_real_images_that_do_not_look_are_told_from_one_that_knows(
+    tmp_path: Path,
+) -> None:
+    release = small_release(tmp_path / "release", (RealGoldSuite.name,))
+    sample: dict[str, Any] = {"data": str(release), "images": VISOR, "limit": 160}
+    first = check_on_real(out=tmp_path / "first", judges=["python:real_images:naming"], **sample)
+    labels = first.done.run.root / LABELS
+    judges = ["python:real_images:guessing", "python:real_images:naming", f"human:{labels}"]
+    done = check_on_real(out=tmp_path / "all", judges=judges, **sample)
+    by_judge = {run.result.judge: run.whole for run in done.judged}
+    perfect = by_judge.pop("human")
+    assert perfect["accuracy"].value == perfect["recognized"].value == 100
+    assert perfect["informedness"].interval.low > 0.5
+    for name, blind in by_judge.items():
+        informed, recognized = blind["informedness"].interval, blind["recognized"].interval
+        assert informed.low < 0 < informed.high < perfect["informedness"].interval.low, name
+        assert recognized.high < perfect["recognized"].interval.low, name
+        assert blind["one_missing_refused"].value == 0, name
+    naming, guessing = (
+        by_judge[f"python:real_images:{name}"]["toward_first_named"].interval
+        for name in ("naming", "guessing")
+    )
+    assert guessing.low < 0 < guessing.high and naming.low > guessing.high
 
 
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
