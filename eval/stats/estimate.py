@@ -11,6 +11,8 @@ from .intervals import NOTHING, Interval, wilson
 
 LOG_ODDS = "log odds"
 """Unit of natural logarithms of odds."""
+PIXELS = "pixels"
+"""Unit of distances in an image."""
 UNDEFINED = "undefined"
 """Stands in place of a number that is NaN."""
 _ENOUGH = 20
@@ -86,7 +88,8 @@ def share_of(count: int, n: int) -> Estimate:
 
 
 def value_text(value: float, unit: str, undefined: str = UNDEFINED) -> str:
-    """One decimal for percent, two for log odds, three for shares, none for counts of e.g. images.
+    """One decimal for percent and pixels, two for log odds, three for shares, none for counts of
+    e.g. images.
 
     >>> value_text(51.304, "%"), value_text(0.5, "1"), value_text(1700.0, "images")
     ('51.3', '0.500', '1,700')
@@ -99,7 +102,7 @@ def value_text(value: float, unit: str, undefined: str = UNDEFINED) -> str:
         return undefined
     if unit == "p":
         return p_text(value)
-    digits = {"%": 1, LOG_ODDS: 2, "1": 3}
+    digits = {"%": 1, PIXELS: 1, LOG_ODDS: 2, "1": 3}
     return f"{value:.{digits[unit]}f}" if unit in digits else f"{value:,.0f}"
 
 

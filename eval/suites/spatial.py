@@ -314,6 +314,8 @@ class SpatialDistanceSuite(SpatialSuite[SpatialDistance]):
     """Near each other or far apart: PSE's PoS of distance, or a language model."""
 
     name = "spatial_distance"
+    offline_rows = 12
+    scores_by_group = True  # distances of centers are by what is stated
     can_be_composed = False
     meanings = MEANINGS
     prompts = ("placement",)

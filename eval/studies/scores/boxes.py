@@ -1,5 +1,5 @@
-"""`boxes:`: which of two things is drawn at all (PSE, Figure 13), and how much layouts vary (Table
-18), by the boxes of a judge by rule.
+"""`boxes:`: which of two things is drawn at all (PSE, Figure 13), how much layouts vary (Table 18),
+and how far apart things are (Figure 20), by the boxes of a judge by rule.
 
 A rule's verdict lists the boxes of both things, the first-mentioned first. Where the first one is
 found more often, order of mention decides what is drawn, before it decides where.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,33 @@ import numpy as np
 from ....images import ImageError, opened
 from ...core import FAILURES, Outcome, Score, Verdict, count_excluded
 from ...engine.run import Run
-from ...geometry.boxes import Box, intersection
+from ...geometry.boxes import DISTANCES, Box, intersection
+from ...stats.estimate import PIXELS
 from ...suites import open_suite
 from ...suites.scoring import mean_score
 from .scope import LabeledRun, ScoreInputs
 
 ORIENTATION = 0x0112
 """EXIF's tag of how an image is turned."""
+DISTANCE = "distance"
 NAMES = (
     *("first", "second", "gap"),
     *("center:first", "center:second", "size:first", "size:second"),
+    *(DISTANCE, *(f"{DISTANCE}:{relation}" for relation in DISTANCES)),
 )
 
 
 def find(name: str, scope: ScoreInputs) -> Score | None:
     """Computes the percentage of images in which the first-mentioned thing was found, the second
-    one, or the first less the second; or, of names with a colon, a variance of its best boxes.
+    one, or the first less the second; of `center:` and `size:`, a variance of its best boxes; or of
+    `distance`, the pixels between the centers of both best boxes.
 
-    None if no verdict lists boxes, or for a variance no prompt has two images with one.
+    None if no verdict lists boxes, for a variance no prompt has two images with one, and for a
+    distance no image has both.
     """
     (cell,) = scope.cells
+    if name.startswith(DISTANCE):
+        return _mean_distance(name, cell)
     if ":" in name:
         return _mean_variance(name, cell)
     verdicts = [outcome.verdict(question_of(cell)) for outcome in cell.outcomes]
@@ -78,6 +86,30 @@ def _value(name: str, verdict: Verdict) -> float:
         return math.nan
     first, second = (float(bool(group)) for group in groups)
     return {"first": first, "second": second, "gap": first - second}[name]
+
+
+def _mean_distance(name: str, cell: LabeledRun) -> Score | None:
+    """Mean Euclidean distance of the centers of both best boxes, in pixels, of all images or of
+    those that state `near` or `far`."""
+    _, _, relation = name.partition(":")
+    stated = [o for o in cell.outcomes if not relation or o.case.groups.get("relation") == relation]
+    question, sizes = question_of(cell), _image_sizes(cell)
+    values = np.full(len(stated), math.nan)
+    excluded: Counter[str] = Counter()
+    for number, outcome in enumerate(stated):
+        verdict = outcome.verdict(question)
+        groups = boxes_of(verdict)
+        if groups and all(groups) and outcome.case.id in sizes:
+            values[number] = math.dist(groups[0][0].center, groups[1][0].center)
+        elif groups and not all(groups):
+            excluded["fewer than 2 boxes"] += 1
+        else:
+            excluded[verdict.label if verdict.failed else "no boxes"] += 1
+    if np.isnan(values).all():
+        return None
+    longest = max(math.hypot(*sizes[o.case.id]) for o in stated if o.case.id in sizes)
+    ends = (0, longest)
+    return mean_score(f"boxes:{name}", values, stated, ends=ends, unit=PIXELS, excluded=excluded)
 
 
 def _mean_variance(name: str, cell: LabeledRun) -> Score | None:

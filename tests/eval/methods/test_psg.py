@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from refusals import raises
 from steered import Opened, kinds, request
 
 from counterprior.eval.core import GeneratorError, ImageRequest
-from counterprior.eval.generators import REPORT, open_generator
+from counterprior.eval.generators import REPORT, draw, open_generator
 from counterprior.eval.methods import apply_methods
 from counterprior.eval.methods.attention import (
     Grid,
@@ -177,6 +178,31 @@ def test_distances_and_diagonals_are_guided(opened: Opened, relation: str, grows
     scores = [score for (score,) in report["pos"]]
     assert scores == sorted(scores, reverse=not grows) and scores[0] != scores[-1]
     assert all(profile.keys() == {"x", "y"} for profile in report["maps"][0][0])
+
+
+@pytest.mark.parametrize(("relation", "grows"), [("far", True), ("near", False)])
+def test_learned_attention_moves_apart_or_together(relation: str, grows: bool) -> None:
+    """On the organism that ships, whose words attend to what they name: from update to update."""
+    prompt = "One cat and one dog."
+    fields = {"prompt": prompt, "object_a": "cat", "relation": relation, "object_b": "dog"}
+    spec = "psg:sd14?size=0&smooth=0&steps=1&updates=4&decay=none&gap=2&scale=300&maps=true"
+    generator = apply_methods(open_generator("organism:even"), [spec])
+    for seed in range(2):
+        image = draw(generator, ImageRequest(prompt, seed, fields=fields))
+        report = json.loads(image.info[REPORT])["psg"]
+        distances = [
+            math.dist(*([center_of(profile[axis]) for axis in "xy"] for profile in profiles))
+            for (profiles,) in report["maps"]
+        ]
+        assert distances == sorted(distances, reverse=not grows)
+        assert abs(distances[-1] - distances[0]) > 0.02
+        losses = report["losses"]
+        assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0] - 0.01
+
+
+def center_of(shares: list[float]) -> float:
+    """Mean position of shares of a map's weight."""
+    return float(np.average(np.arange(len(shares)), weights=shares))
 
 
 def test_refuses_map_size_of_no_layer(opened: Opened) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -249,6 +250,33 @@ def test_things_that_are_found_count_by_order_of_mention() -> None:
     assert found["first"].n == 4 and found["first"].excluded == {"error": 1}
     bare = cell(VISOR, [outcome("r0", "order", Verdict("holds", "yes"))])
     assert find_score("boxes:first", "all", ScoreInputs([bare])) is None
+
+
+def test_distances_of_centers_are_in_pixels_and_by_what_is_stated(tmp_path: Path) -> None:
+    sides = [(30, 40), (60, 80), (0, 100), (0, 0)]  # from one center to the other
+    relations = ["near", "near", "far", "far"]
+    stated = [
+        replace(case, groups={"relation": relation})
+        for case, relation in zip(cases(4), relations, strict=True)
+    ]
+    run = image_run(tmp_path / "run", stated, {case.id: 9 for case in stated})
+    for case in stated:
+        Image.new("RGB", (200, 100)).save(run / "images" / case.file)
+    (question,) = open_suite("spatial_distance").worths
+    boxes = [[10.0 + x, 10.0 + y, 30.0 + x, 20.0 + y] for x, y in sides]
+    verdicts = [by_boxes("holds", 1, [0.0, 0.0, 40.0, 30.0], box) for box in boxes[:3]]
+    verdicts.append(by_boxes("invalid", 0, [0.0, 0.0, 40.0, 30.0], []))
+    outcomes = [
+        Outcome(case, {(question, "original"): verdict})
+        for case, verdict in zip(stated, verdicts, strict=True)
+    ]
+    of_boxes = cell("spatial_distance", outcomes, folder=str(run))
+    found = {name: score(f"boxes:distance{name}", of_boxes) for name in ("", ":near", ":far")}
+    assert {n: s.value for n, s in found.items()} == {"": 250 / 3, ":near": 75, ":far": 100}
+    assert [s.n for s in found.values()] == [3, 2, 1]
+    assert found[""].excluded == found[":far"].excluded == {"fewer than 2 boxes": 1}
+    assert found[":near"].unit == "pixels" and not found[":near"].excluded
+    assert max(s.interval.high for s in found.values()) <= math.hypot(200, 100) + 1e-9
 
 
 def test_variances_of_boxes_are_the_planted_ones(tmp_path: Path) -> None:
