@@ -71,6 +71,8 @@ class ChatRequest:
     """Alternatives of the first token whose log probabilities are returned, 0 to 20."""
     may_be_cut: bool = False
     """Whether an answer that reached `max_tokens` is valid, as with one-token verdicts."""
+    choices: tuple[str, ...] = ()
+    """All allowed answers, for a server that decides among them and writes nothing."""
 
     def spec(self) -> dict[str, Any]:
         """The request as plain data for hashing and diffing; images by their SHA-256."""
@@ -82,6 +84,7 @@ class ChatRequest:
             "schema": {"name": self.schema.name, "body": self.schema.body} if self.schema else None,
             "top_logprobs": self.top_logprobs,
             "may_be_cut": self.may_be_cut,
+            **({"choices": [*self.choices]} if self.choices else {}),
         }
 
 

@@ -21,6 +21,12 @@ def _anthropic(spec: Spec) -> ChatBackend:
     return AnthropicMessages.from_spec(spec)
 
 
+def _systemone(spec: Spec) -> ChatBackend:
+    from .systemone import SystemOne
+
+    return SystemOne.from_spec(spec)
+
+
 def _scripted(spec: Spec) -> ChatBackend:
     from .scripted import ScriptedBackend
 
@@ -37,6 +43,7 @@ BACKENDS: dict[str, Callable[[Spec], ChatBackend]] = {
     "openai": _openai,
     "anthropic": _anthropic,
     "scripted": _scripted,
+    "systemone": _systemone,
     "replay": _replay,
 }
 

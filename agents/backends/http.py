@@ -245,17 +245,27 @@ class Wire(Generic[C]):
     def check(self, list_models: Callable[..., Any], path: str) -> None:
         """Makes sure that the server answers and takes the key, by requests that cost nothing.
 
-        If the server knows no list of models, an empty request at `path`, which no server can
-        answer or bill, tells a missing list from a wrong URL. Raises BackendError with the cause.
+        If the server knows no list of models or fails to give it, an empty request at `path`, which
+        no server can answer or bill, tells that from a wrong URL and from a server that is down.
+        Raises BackendError with the cause.
         """
         seconds = min(CHECK_SECONDS, self.endpoint.options.timeout)
         status, text = self._status(lambda: list_models(timeout=seconds))
-        if status == 404:
+        if status == 404 or _is_failure(status):
             options = {"timeout": seconds}
-            status, text = self._status(
-                lambda: self.client.post(path, cast_to=object, body={}, options=options)
-            )
-        if status in UNUSABLE or (status >= 500 and status not in UNLISTED):
+
+            def ask() -> tuple[int, str]:
+                return self._status(
+                    lambda: self.client.post(path, cast_to=object, body={}, options=options)
+                )
+
+            try:
+                asked, answer = ask()
+            except BackendError:  # a server that failed may have closed this connection
+                asked, answer = ask()
+            if status == 404 or not (asked in UNUSABLE or _is_failure(asked)):
+                status, text = asked, answer
+        if status in UNUSABLE or _is_failure(status):
             where = server(str(self.client.base_url))
             raise BackendError(
                 f"{where}: HTTP {status}: {hide(text, self.key)[:SHOWN]}", code="server-error"
@@ -352,6 +362,11 @@ class Wire(Generic[C]):
                 raise UnreadableError(f"it has {cause}", retryable=False) from None
             reason = hide(str(cause), self.key)
             raise TransientError(f"no answer: {reason}", billed=was_sent(cause)) from None
+
+
+def _is_failure(status: int) -> bool:
+    """Whether a status says that the server itself failed."""
+    return status >= 500 and status not in UNLISTED
 
 
 def was_sent(error: BaseException | None) -> bool:

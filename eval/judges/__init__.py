@@ -173,6 +173,7 @@ JUDGES: Registry[Judge] = Registry(
         "pixels": f"{__name__}.pixels:PixelJudge",
         "scene": f"{__name__}.scene:SceneJudge",
         "scripted": replace(_CHAT, argument="FILE"),
+        "systemone": replace(_CHAT, argument="MODEL@URL"),
         **{
             name: RegistryEntry(
                 f"{__name__}.by_rule:MetricJudge",

@@ -1,9 +1,12 @@
-"""`openai`, `anthropic`, `scripted`: judges that are models behind a server.
+"""`openai`, `anthropic`, `systemone`, `scripted`: judges that are models behind a server.
 
 ``openai:MODEL[@BASE_URL][?max_tokens=n&logprobs=n&clips=together&answer=scale]``, and the
 backend's own options. With ``clips=together`` one question shows all chosen frames of a clip. With
 ``answer=scale`` free yes/no questions are answered by a number from 0 to 10. Every call goes
 through a ledger, so that a run that was killed pays for no question twice.
+
+``systemone:MODEL@BASE_URL`` is a server that decides among the allowed answers in one forward pass,
+and writes nothing: each answer has its probability.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from ..core import Question, Verdict
 from ..questions import read_prompt
 from . import CallPlan, Clips, together_identity
 
+DECIDING = "systemone"
+"""Kind of the servers that decide among choices."""
 MAX_TOKENS = 1024
 """Bound of an answer: one digit, and what a model thinks before it."""
 
@@ -71,14 +76,22 @@ class ChatJudge:
         self._max_tokens = options.max_tokens
         self._logprobs = options.logprobs
         self._on_scale = options.answer == "scale"
+        self._decides = backend.identity()["kind"] == DECIDING
         self._system = read_prompt("judge")
 
     @classmethod
     def from_spec(cls, spec: Spec, options: ChatJudgeOptions, plan: CallPlan) -> ChatJudge:
-        """Raises UsageError for log probabilities of Anthropic, BackendError for a missing key."""
+        """Raises UsageError for what the server doesn't have: log probabilities of Anthropic, a
+        written number or a temperature of `systemone`; BackendError for a missing key."""
         if spec.kind == "anthropic" and options.logprobs:
             problem = "anthropic: gives no log probabilities"
             raise UsageError(problem, "drop the option logprobs", code="unsupported")
+        if spec.kind == DECIDING:
+            written = {"logprobs", "max_tokens", "temperature", "answer"} & spec.options.keys()
+            if written:
+                problem = f"{DECIDING}: it writes nothing, and gives every probability"
+                hint = f"drop the option {', '.join(sorted(written))}"
+                raise UsageError(problem, hint, code="unsupported")
         return cls(open_chat(spec, ("timeout", "attempts", "temperature")), plan, options)
 
     def identity(self) -> dict[str, str]:
@@ -95,7 +108,9 @@ class ChatJudge:
         calls = ((question, self._call(question)) for question in questions)
         for question, answer in self._caller.stream(calls):
             verdict = _scale_verdict if self._has_scale(question) else _verdict
-            yield question, verdict(question, answer)
+            seen = verdict(question, answer)
+            # Probabilities among the choices don't say how much the vocabulary gives them.
+            yield question, replace(seen, mass=None) if self._decides else seen
 
     def _has_scale(self, question: Question) -> bool:
         return self._on_scale and bool(question.scale)
@@ -124,6 +139,7 @@ class ChatJudge:
             ),
             max_tokens=self._max_tokens,
             top_logprobs=self._logprobs,
+            choices=tuple(question.answers) if self._decides else (),
         )
         # The content is part of the id: a picture that was made anew is a new call, not a drift.
         content = spec_hash(self._backend.identity(), request)[:16]

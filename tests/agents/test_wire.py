@@ -306,6 +306,7 @@ def spec_of(protocol: str, url: str) -> str:
         {LIST: (501, "")},
         {LIST: (429, "slow down")},
         {"POST": (400, "messages: required")},  # no list of models, but the right URL
+        {LIST: (500, "no cache folder"), "POST": (422, "messages: required")},
     ],
 )
 def test_a_server_that_answers_passes_the_check(

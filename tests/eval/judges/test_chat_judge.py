@@ -381,3 +381,85 @@ def test_a_missing_key_is_named(plan: CallPlan, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with raises("no-token", "OPENAI_API_KEY", error=BackendError):
         open_judge("openai:m", plan)
+
+
+def deciding(server: Any, shares: Any) -> str:
+    """A spec of a server that decides: `shares` gives the probabilities of a question's options."""
+
+    def reply(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        assert path == "/v1/systemone"
+        given = shares(body["questions"]["answer"])
+        answer = {"type": "choice", "choice": "?", "confidence": 0, "probabilities": given}
+        return {
+            "model": body["model"],
+            "answers": {"answer": answer},
+            "usage": {"input_tokens": 90, "output_tokens": 0},
+        }
+
+    server.reply = reply
+    return f"systemone:m-1@{server.url}/v1?attempts=4&timeout=5"
+
+
+def test_a_server_that_decides_gives_every_probability(
+    server: Any, plan: CallPlan, ask: Ask
+) -> None:
+    question = ask()
+    spec = deciding(server, lambda asked: {name: 0.2 for name in asked["criteria"]} | {"2": 0.6})
+    judge = open_judge(spec, plan)
+    ((_, verdict),) = judge.judge([question])
+    assert verdict.label == question.answers["2"] and verdict.raw == "2"
+    assert verdict.probabilities == pytest.approx(
+        {label: 0.6 if digit == "2" else 0.2 for digit, label in question.answers.items()}
+    )
+    assert verdict.mass is None, "shares among the choices say nothing of the vocabulary"
+    body = server.asked[0].body
+    asked = body["questions"]["answer"]
+    assert [*asked["criteria"]] == [*question.answers] and asked["type"] == "choice"
+    picture = base64.b64decode(body["assets"]["<image-1>"]["data_base64"])
+    with Image.open(io.BytesIO(picture)) as seen:
+        assert seen.convert("RGB").tobytes() == question.images[0].convert("RGB").tobytes()
+    assert "<image-1>" in body["state"] and len(server.asked) == 1
+    assert judge.identity()["kind"] == "systemone"
+    # What is in the ledger is not asked again.
+    ((_, again),) = judge.judge([question])
+    assert again == verdict and len(server.asked) == 1
+
+
+def test_listed_choices_become_criteria(server: Any, plan: CallPlan) -> None:
+    case = Case("r", "plain", 1, 0, "p", ("c",))
+    question = ask_yes_no(
+        case, "holds", read_prompt("assess_standard"), "Is it a cat?", Image.new("RGB", (8, 8))
+    )
+    one(deciding(server, lambda asked: dict.fromkeys(asked["criteria"], 0.5)), plan, question)
+    asked = server.asked[0].body["questions"]["answer"]
+    assert {question.answers[name]: text for name, text in asked["criteria"].items()} == {
+        "yes": "yes",
+        "no": "no",
+    }
+    assert "Is it a cat?" in asked["instructions"] and "1: " not in asked["instructions"]
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        {"1": 0.5, "2": 0.5},
+        {"1": 0.5, "2": 0.2, "3": 0.2, "4": 0.1},
+        {"1": 0.9, "2": 0.9, "3": 0.9},
+        {"1": "many", "2": 0.2, "3": 0.2},
+        [1, 2, 3],
+    ],
+    ids=str,
+)
+def test_what_is_no_decision_is_an_error(
+    server: Any, plan: CallPlan, ask: Ask, naps: list[float], shares: Any
+) -> None:
+    verdict = one(deciding(server, lambda asked: shares), plan, ask())
+    assert verdict.label == "error" and "can't be used" in verdict.raw
+
+
+def test_what_a_deciding_server_cannot_do_is_refused(plan: CallPlan) -> None:
+    with raises("missing-option", "systemone", "http://localhost:8000/v1"):
+        open_judge("systemone:m", plan)
+    for option in ("logprobs=5", "temperature=0", "answer=scale", "max_tokens=5"):
+        with raises("unsupported", option.partition("=")[0]):
+            open_judge(f"systemone:m@http://127.0.0.1:1/v1?{option}", plan)
