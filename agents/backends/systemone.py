@@ -27,8 +27,8 @@ QUESTION = "answer"
 """Name of the one question of a request."""
 MOST_IMAGES = 4
 """Images that a request may hold."""
-RAW = {"headers": {"X-Stainless-Raw-Response": "true"}}
-"""Makes the SDK return the response itself, whose body is read, and billed, whatever it holds."""
+RAW = {"X-Stainless-Raw-Response": "true"}
+"""Header that makes the SDK return the response itself, whose body is read, and billed, whatever it holds."""
 SLACK = 0.01
 """Most by which probabilities may miss a sum of 1: servers round."""
 
@@ -71,7 +71,9 @@ class SystemOne:
         body = self.body(request)
         return with_lost(
             *self._wire.ask(
-                lambda: self._client.post(PATH, cast_to=object, body=body, options=RAW),
+                lambda: self._client.post(
+                    PATH, cast_to=object, body=body, options={"headers": RAW}
+                ),
                 lambda raw: read_decision(raw, request.choices),
                 permit,
             )
