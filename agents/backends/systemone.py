@@ -28,7 +28,7 @@ QUESTION = "answer"
 MOST_IMAGES = 4
 """Images that a request may hold."""
 RAW = {"X-Stainless-Raw-Response": "true"}
-"""Header that makes the SDK return the response itself, whose body is read, and billed, whatever it holds."""
+"""Header that makes the SDK return the response itself, to be read whatever it holds."""
 SLACK = 0.01
 """Most by which probabilities may miss a sum of 1: servers round."""
 
