@@ -46,6 +46,8 @@ _log = logging.getLogger(__name__)
 
 HELD = 5_000
 """Rows of a config up to which they stay in memory, 1.4 kB each."""
+AT_PLACES = "?places=true"
+"""Ending of a release whose prompts are to name a place."""
 _HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "image", "status"}
 
 
@@ -75,9 +77,14 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     """The rows of a release folder or a dataset repository, checked against its checksums.
 
     `data` may end in ``@TAG`` for a repository, or be a file of the user's own that the suite
-    reads. Raises ReleaseError where there is no such release
-    or config, or the rows are not those that it published.
+    reads. With `AT_PLACES` behind it, its scenes are at places, if the suite knows any.
+
+    Raises ReleaseError where there is no such release or config, or the rows are not those that it
+    published, and UsageError for a suite that knows no places.
     """
+    if data.endswith(AT_PLACES):
+        plain = read_rows(data.removesuffix(AT_PLACES), config, revision)
+        return Rows.of([SUITES[config].at_place(row) for row in plain.rows])
     root = Path(data)
     file_rows = SUITES[config].read_file(data) if config in SUITES else None
     if file_rows is not None:

@@ -191,6 +191,14 @@ class Suite(ABC, Generic[R]):
         """
         return None
 
+    @classmethod
+    def at_place(cls, row: R) -> R:
+        """The row with its scene at a place that decides nothing.
+
+        Raises UsageError for a suite whose prompts are kept as they are.
+        """
+        raise UsageError(f"{cls.name}: knows no places: leave out ?places=true", code="unsupported")
+
     def truth(self, row: R, case: Case, scene: Scene) -> Mapping[str, str]:
         """Question -> true label of a rendered image; empty if the scene doesn't determine any."""
         return {}

@@ -6,6 +6,7 @@ does the opposite, NaN where it can't be told.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,8 @@ from .worths import Worth, values_of
 
 FIRST = Worth({"first_left": 1.0, "first_right": -1.0}, prior="first_left", unscored=(INVALID,))
 ACTS = Worth({"left_acts": 1.0, "right_acts": -1.0}, prior="left_acts", unscored=(INVALID,))
+PLACES = ("in a park", "on a beach", "in a garden", "on a lawn", "in a courtyard", "on a square")
+"""Scenes that any two entities may be in and that say nothing of who stands where."""
 AVERAGED = {
     "mirror": (ORIGINAL, "mirror"),
     "swap": (ORIGINAL, "swap"),
@@ -331,6 +334,33 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         if path.suffix != ".jsonl" or not path.is_file():
             return None
         return [parse(T2IHomogenization, row, path, line) for line, row in read_rows(path)]
+
+    @classmethod
+    def at_place(cls, row: T2IHomogenization) -> T2IHomogenization:
+        """The row with one of `PLACES` at the end of its prompts; the neutral one keeps it:
+        "Two people in a park." (OTS-Bench's prompts that are switched). A row with actions stays as
+        it is: they are its scene, and no place suits all of them."""
+        if row.first_action or row.second_action:
+            return row
+        pair = "/".join(sorted((row.first.name, row.second.name)))
+        place = PLACES[hashlib.sha256(pair.encode()).digest()[0] % len(PLACES)]
+        prompt, swapped, neutral = (
+            f"{text.removesuffix('.')} {place}."
+            for text in (row.prompt, row.swapped_prompt, row.neutral_prompt)
+        )
+        return T2IHomogenization(
+            pair_type=row.pair_type,
+            first=row.first,
+            second=row.second,
+            first_action="",
+            second_action="",
+            prompt=prompt,
+            swapped_prompt=swapped,
+            neutral_prompt=neutral,
+            review=row.review,
+            provenance=row.provenance,
+            license=row.license,
+        )
 
     def cases(self, row: T2IHomogenization, seeds: int) -> Iterator[Case]:
         prompts = {"plain": row.prompt, "swapped": row.swapped_prompt}

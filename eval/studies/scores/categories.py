@@ -86,9 +86,10 @@ def _pair(outcome: Outcome) -> tuple[str, str] | None:
 
 
 def _number(outcome: Outcome) -> float | None:
-    """The number of the outcome's one verdict; None where it failed."""
-    (verdict,) = _verdicts(outcome)
-    if verdict.failed:
+    """The number of the outcome's verdict; None where it failed, and for an image that could not be
+    made, which has none."""
+    verdict = next(iter(_verdicts(outcome)), None)
+    if verdict is None or verdict.failed:
         return None
     return float(verdict.label == "holds") if verdict.number is None else verdict.number
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,12 @@ from refusals import assert_refused, raises
 from steered import FIELDS, OPTIONS, STEPS, A, B, Opened, kinds, request
 
 from counterprior.eval.core import ImageRequest
+from counterprior.eval.engine.data import read_rows
 from counterprior.eval.generators import open_generator
 from counterprior.eval.methods import apply_methods, denoising
 from counterprior.scenes.scene import Scene
+from counterprior.schema import T2IHomogenization
+from counterprior.storage import read_records
 
 SCHEDULERS = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 """Of NumPy, inside the schedulers of diffusers."""
@@ -124,6 +128,37 @@ def test_a_switch_works_until_the_layout_is_decided() -> None:
     neutral = {k: apply_methods(base, [f"switch:n2a?at={k}"]) for k in (2, 3)}
     assert {left(neutral[2], ROW["prompt"], seed) for seed in range(20)} == {"cat"}
     assert {left(neutral[3], ROW["prompt"], seed) for seed in range(20)} == {"cat", "dog"}
+
+
+def test_scenes_stay_where_names_do_not(
+    text_release: Path, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    data, suite = f"{text_release}?places=true", "t2i_homogenization"
+    plain, placed = (read_rows(text, suite).rows for text in (str(text_release), data))
+    assert len(plain) == len(placed) and read_rows(data, suite) == read_rows(data, suite)
+    places = set()
+    for before, row in zip(plain, placed, strict=True):
+        assert isinstance(row, T2IHomogenization) and isinstance(before, T2IHomogenization)
+        if row.first_action or row.second_action:
+            assert row == before  # what they do is their scene
+            continue
+        texts = [row.prompt, row.swapped_prompt, row.neutral_prompt]
+        bare = [before.prompt, before.swapped_prompt, before.neutral_prompt]
+        (place,) = {
+            text.removeprefix(b.removesuffix(".")) for text, b in zip(texts, bare, strict=True)
+        }
+        assert re.fullmatch(r" (in|on) an? [a-z]+\.", place) and row.id != before.id
+        places.add(place)
+    assert len(places) > 3
+    # The renderer decides after three steps, in which it reads of two in a park, and of no name.
+    options = ["--generator", "render:?order_bias=9&decides=3", "--method", "switch:n2a?at=3"]
+    run = ["--suite", suite, "--data", data, "--limit", "12", *options, "--judge", "pixels"]
+    done = cli("eval", *run, "--json", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    prompts = [case["prompt"] for case in read_records(tmp_path / "run" / "cases.jsonl")]
+    assert sum(prompt.endswith(tuple(places)) for prompt in prompts) >= 8
+    refused = cli("prompts", "--suite", "spatial_uc", "--data", data, "--out", tmp_path / "p.jsonl")
+    assert_refused(refused, "unsupported", "spatial_uc: knows no places")
 
 
 def test_the_method_is_part_of_the_identity() -> None:
