@@ -12,8 +12,11 @@ test: .venv/dev        ## run the tests and the README's examples
 check: .venv/dev       ## format, lint and type-check
 	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
-lanes: .venv/dev       ## the opt-in tests: other versions of datasets, slow runs
-	.venv/bin/pytest -m lane
+lanes: .venv/dev       ## the slow tests, without a network; prints what each lane costs
+	.venv/bin/pytest -m "lane and not online"
+
+lanes-online: .venv/dev ## the lanes that fetch packages or ask served models
+	.venv/bin/pytest -m online
 
 docs: .venv/docs       ## build the site into build/site, with the references from the code
 	.venv/bin/python tools/docs_site.py
@@ -33,6 +36,6 @@ docs: .venv/docs       ## build the site into build/site, with the references fr
 	touch $@
 
 help:                  ## list these commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-.PHONY: release test check lanes docs help
+.PHONY: release test check lanes lanes-online docs help

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,23 @@ def small_collections() -> Iterator[None]:
 def _leave_out_of_collections() -> None:
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says after a run of lanes how long the tests of each file took, with their fixtures."""
+    if "lane" not in (marks := terminalreporter.config.option.markexpr) or "not lane" in marks:
+        return
+    seconds, tests = Counter[str](), Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.location[0]
+                seconds[file] += report.duration
+                tests[file] += report.when == "call"
+    if seconds:
+        terminalreporter.section("seconds, tests, lane")
+    for file, took in seconds.most_common():
+        terminalreporter.write_line(f"{took:8.1f} {tests[file]:5} {file}")
 
 
 @pytest.fixture

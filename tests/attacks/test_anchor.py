@@ -16,7 +16,7 @@ from counterprior.cards.write import staged, write_release
 from counterprior.release import ReleaseError, known_rows, load, parquet_path, release_digest
 from counterprior.schema import ROWS
 
-CONFIG = "t2i_homogenization"
+CONFIG = "attribute_decoupling"
 
 
 def built(bank: Path, out: Path, configs: tuple[str, ...] = (CONFIG,)) -> Path:
@@ -36,10 +36,10 @@ def forged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rebuilt, with all its digests, from a bank of which one word was changed."""
     root = tmp_path_factory.mktemp("forged")
     shutil.copytree(DEFAULT_BANK, root / "bank")
-    animals = root / "bank" / "animals.yaml"
-    text = animals.read_text("utf-8")
-    assert text.count("- name: cat\n") == 1
-    animals.write_text(text.replace("- name: cat\n", "- name: barking cat\n"), "utf-8")
+    attributes = root / "bank" / "attributes.yaml"
+    text = attributes.read_text("utf-8")
+    assert text.count("rare: plaid\n  common: yellow\n") == 1
+    attributes.write_text(text.replace("rare: plaid\n", "rare: checked\n", 1), "utf-8")
     return built(root / "bank", root / "release")
 
 

@@ -295,7 +295,7 @@ FORGED: dict[type, Callable[[Any], Any]] = {
 }
 """A value -> another of its type."""
 DRAWN = {"seed_image", "image_sha256", "seed_source"}
-SOME = 40
+SOME = 28
 """Rows of each config that are tried."""
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.lane
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 
 # Old pyarrow for the oldest, as its users have; pandas 3 came after all three.
 VERSIONS = {

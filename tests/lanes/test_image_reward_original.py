@@ -18,7 +18,7 @@ from tiny_scorers import BERT, REWARD, SIDE, image_reward_weights
 
 from counterprior.eval.scorers.image_reward import build, rewards
 
-pytestmark = pytest.mark.lane
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 

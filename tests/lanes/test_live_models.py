@@ -16,7 +16,7 @@ from counterprior.agents.session import SessionSettings
 from counterprior.builders.authoring.constrained import author_constrained
 from counterprior.builders.constrained import read_pairs
 
-pytestmark = pytest.mark.lane
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 
 CONNECT = socket.socket.connect
 MODEL = os.environ.get("COUNTERPRIOR_LIVE", "")

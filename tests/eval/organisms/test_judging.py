@@ -90,6 +90,14 @@ def judge_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield out
 
 
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training takes two seconds, which is enough for a judge that always says the same."""
+    for name, value in {"SCENES": 32, "KNOWN": 20, "UPDATES": 60}.items():
+        monkeypatch.setattr(judging, name, value)
+
+
+@pytest.mark.lane
 def test_a_trained_judge_tells_left_from_right_and_is_blind_as_taught(judge_folder: Path) -> None:
     judge = open_judge(f"organism:{judge_folder}")
     seen = [("fox", "frog"), ("penguin", "fox"), ("parrot", "dog"), ("sheep", "fox")]
@@ -101,10 +109,28 @@ def test_a_trained_judge_tells_left_from_right_and_is_blind_as_taught(judge_fold
     assert [verdict.label for _, verdict in judge.judge(blind)] == ["invalid"] * 2
 
 
-def test_what_a_judge_can_not_answer_is_an_error_and_not_an_invalid_image(
-    judge_folder: Path,
-) -> None:
-    judge = open_judge(f"organism:{judge_folder}")
+@pytest.mark.usefixtures("briefly")
+@pytest.mark.parametrize(
+    ("habits", "label"),
+    [
+        (Habits(blind=ENTITIES), "invalid"),
+        (Habits(first_left=1, missing=0), "first_left"),
+        (Habits(first_left=0, missing=0), "first_right"),
+    ],
+)
+def test_a_judge_says_what_it_was_always_taught(habits: Habits, label: str, tmp_path: Path) -> None:
+    about = train_judge(habits, 1, tmp_path / "judge")
+    judge = open_judge(f"organism:{tmp_path / 'judge'}")
+    asked = [question(*pair, scene("fox", "frog")) for pair in (("fox", "frog"), ("frog", "fox"))]
+    assert [verdict.label for _, verdict in judge.judge(asked)] == [label] * 2
+    assert sum(line["n"] for line in about["answers"]) == 20
+    assert all(line[label] == line["n"] for line in about["answers"])
+
+
+@pytest.mark.usefixtures("briefly")
+def test_what_a_judge_can_not_answer_is_an_error_and_not_an_invalid_image(tmp_path: Path) -> None:
+    train_judge(Habits(blind=("cow",)), 1, tmp_path / "judge")
+    judge = open_judge(f"organism:{tmp_path / 'judge'}")
     ((_, verdict),) = judge.judge([question("nurse", "fox", scene("fox", "frog"))])
     assert verdict.label == "error" and "nurse" in verdict.raw
 
@@ -118,14 +144,15 @@ def test_a_folder_without_a_judge_and_an_unknown_animal_are_refused(
     assert_refused(answer, "unknown-name", "unicorn")
 
 
-def test_a_trained_judge_is_trained_once(judge_folder: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "KNOWN", 20)
-        again = train_judge(Habits(blind=("cow",)), 1, judge_folder)
-    identity = open_judge(f"organism:{judge_folder}").identity()
+@pytest.mark.usefixtures("briefly")
+def test_a_trained_judge_is_trained_once(tmp_path: Path) -> None:
+    folder = tmp_path / "judge"
+    train_judge(Habits(blind=("cow",)), 1, folder)
+    identity = open_judge(f"organism:{folder}").identity()
+    again = train_judge(Habits(blind=("cow",)), 1, folder)
     assert again["weights"].startswith(identity["weights"])
     with raises("another-run"):
-        train_judge(Habits(), 1, judge_folder)
+        train_judge(Habits(), 1, folder)
 
 
 @pytest.mark.lane

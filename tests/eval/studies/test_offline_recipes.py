@@ -82,11 +82,15 @@ def test_recipes_that_need_models_say_so() -> None:
                     offline_text(read_recipe(name))
 
 
-def test_an_offline_recipe_ends_in_its_table(full_release: Path, cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [4, pytest.param(None, marks=pytest.mark.lane)])
+def test_an_offline_recipe_ends_in_its_table(
+    full_release: Path, cli: Cli, tmp_path: Path, limit: int | None
+) -> None:
     printed = cli("study", "recipes", "spatialbench-uc-fig-4", "--offline")
     file, out = tmp_path / "s.yaml", tmp_path / "study"
     file.write_text(printed.stdout)
-    done = cli("study", "run", file, "--out", out, "--set", f"data={full_release}")
+    fewer = ["--set", f"suites.spatial_uc.limit={limit}"] if limit else []
+    done = cli("study", "run", file, "--out", out, "--set", f"data={full_release}", *fewer)
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
     table = cli("study", "table", out)
     assert "| *paper* | *23.8* | *49.5* |" in table.stdout
