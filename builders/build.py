@@ -17,7 +17,15 @@ from ..progress import Progress, silent
 from ..schema import Row, SeededRow
 from ..specs import Spec
 from .bank import DEFAULT_BANK, BankError, read_entries
-from .build_result import Build, BuiltConfig, Erratum, ReviewRound, SeedCheck, read_changes
+from .build_result import (
+    Build,
+    BuiltConfig,
+    ContentReading,
+    Erratum,
+    ReviewRound,
+    SeedCheck,
+    read_changes,
+)
 from .consistency import LICENSE, TEXTS
 from .constrained import ConstrainedPair
 from .counterfactual import CounterfactualScene
@@ -106,6 +114,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         seed_check=check,
         bank_sha256=bank_digest(settings.bank),
         reviews=read_reviews(settings.bank),
+        readings=read_readings(settings.bank),
         errata=tuple(_errata(banks, rows)),
     )
 
@@ -306,6 +315,12 @@ def as_released(row: Row, source: str, terms: str) -> Row:
 def read_reviews(bank: Path) -> tuple[ReviewRound, ...]:
     """The rounds of review of a bank. Raises BankError."""
     return tuple(read_entries(bank / "reviews.yaml", ReviewRound))
+
+
+def read_readings(bank: Path) -> tuple[ContentReading, ...]:
+    """The readings of a bank's rows; none without the file. Raises BankError."""
+    file = bank / "content_readings.yaml"
+    return tuple(read_entries(file, ContentReading)) if file.exists() else ()
 
 
 def bank_digest(bank: Path) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..release import Change
 from ..schema import Row, Struct
@@ -29,6 +29,39 @@ class ReviewRound(Struct):
     """Entries changed among them."""
     dropped: Count
     """Entries removed among them."""
+
+
+class ContentReading(Struct):
+    """One reading of rows that were drawn beforehand, with planted faults among them."""
+
+    config: str
+    """Config of the rows."""
+    language: str = ""
+    """Language of the rows, if only rows of one were drawn."""
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    """Day of the reading, YYYY-MM-DD."""
+    by: Literal["reviewer-model", "human"]
+    """What the readers are: language models, or people."""
+    readers: Annotated[Count, Field(ge=1)]
+    """Readers, none of whom saw what another said."""
+    read: Annotated[Count, Field(ge=1)]
+    """Rows read, without those with a planted fault."""
+    serious: Count
+    """Rows that any reader finds wrong in a way that may change a number."""
+    small: Count
+    """Other rows that any reader would mend."""
+    planted: Count
+    """Rows with a planted fault."""
+    seen: Count
+    """Planted faults that any reader objected to."""
+
+    @model_validator(mode="after")
+    def _parts_of_wholes(self) -> Self:
+        if self.serious + self.small > self.read:
+            raise ValueError(f"serious {self.serious} and small {self.small} of {self.read} read")
+        if self.seen > self.planted:
+            raise ValueError(f"seen {self.seen} of {self.planted} planted")
+        return self
 
 
 class SeedCheck(Struct):
@@ -143,6 +176,8 @@ class Build:
     """Digest over the names and bytes of all bank files."""
     reviews: tuple[ReviewRound, ...]
     """Rounds of review of the bank."""
+    readings: tuple[ContentReading, ...]
+    """Readings of drawn rows."""
     errata: tuple[Erratum, ...]
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import resources
 from string import Template
 from typing import Any
 
 import yaml
 
+from ..builders.build_result import ContentReading
 from ..eval.publishing.card import headline_cells, plain_cell, size_category, table
+from ..eval.stats.intervals import wilson
 from ..schema import CANARY, SPLIT, image_columns
 from .citations import bibtex, cff_references, paper_links
 from .croissant import render_croissant
@@ -33,6 +36,18 @@ PRIVATE = """> **These rows are held out of the public release and must not beco
 
 CHECKED_BY = "`datasheet.md` counts what checked them; so does the column `review` of each row."
 """After the sentence on who has read the rows."""
+
+NO_PERSON = "**No person has read drawn rows.**"
+
+READ_SO = """Rows were drawn before anyone read them, and faults were planted among them. Each
+reader read apart. A row counts if any reader objects: as serious if a number computed with it may
+be wrong, else as small. Shares have Wilson's 95 % interval. The planted faults seen are the
+readers' power; they are of simple kinds, so it is an upper bound. What readers objected to has been
+revised since, and the shares stay as they were."""
+"""Before the table of readings."""
+
+READERS = {"reviewer-model": ("language model", "language models"), "human": ("person", "people")}
+"""What readers are, of one and of several."""
 
 BASELINES = """From published studies that ran exactly these rows. An interval is over clusters of
 items that belong together. What was left out is never counted as wrong."""
@@ -102,6 +117,7 @@ def _values(manifest: Manifest) -> dict[str, str]:
         "samples": _samples(manifest),
         "reviewed": _reviewed(manifest),
         "review_rounds": _review_rounds(manifest),
+        "readings": _readings(manifest),
         "compositions": _compositions(manifest),
         "languages": _languages(manifest),
         **{f"made_with_{name}": version for name, version in manifest.made_with.items()},
@@ -335,6 +351,45 @@ def _review_rounds(manifest: Manifest) -> str:
     for r in manifest.reviews:
         rounds.append([r.content, r.by, f"{r.read:,}", f"{r.mended:,}", f"{r.dropped:,}"])
     return table(["content", "reviewed by", "read", "revised after it", "dropped after it"], rounds)
+
+
+def readings_table(readings: Iterable[ContentReading]) -> str:
+    """One line for each reading: shares with Wilson's 95 % interval, and the readers' power."""
+    header = ["config", "language", "rows read", "serious", "small", "planted faults seen"]
+    lines = [
+        [
+            f"`{r.config}`",
+            r.language,
+            f"{r.read:,}",
+            _share(r.serious, r.read),
+            _share(r.small, r.read),
+            f"{r.seen} of {r.planted}: {_share(r.seen, r.planted)}"
+            if r.planted
+            else "none planted",
+            f"{r.readers} {READERS[r.by][r.readers > 1]}",
+            r.date,
+        ]
+        for r in readings
+    ]
+    return table([*header, "readers", "date"], lines)
+
+
+def _share(part: int, whole: int) -> str:
+    """A percentage with its interval."""
+    low, high = wilson(part, whole)
+    return f"{100 * part / whole:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _readings(manifest: Manifest) -> str:
+    """What readers objected to, people named first, and which configs nobody has read so."""
+    people = sum(r.by == "human" for r in manifest.readings)
+    first = f"People made {people} of these readings." if people else NO_PERSON
+    read = {r.config for r in manifest.readings}
+    others = [f"`{c.name}`" for c in manifest.configs if c.name not in read]
+    unread = f"Not read so: {', '.join(others)}." if others else "Every config has been read so."
+    if not read:
+        return f"{NO_PERSON} {unread}"
+    return f"{first} {READ_SO}\n\n{readings_table(manifest.readings)}\n\n{unread}"
 
 
 def _languages(manifest: Manifest) -> str:

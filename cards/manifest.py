@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from pydantic import Field
 from ..builders.build_result import (
     Build,
     Composition,
+    ContentReading,
     Erratum,
     Holdout,
     ReviewRound,
@@ -112,6 +113,8 @@ class Manifest(Struct):
     """Images in the card."""
     reviews: list[ReviewRound]
     """Rounds of review of the bank."""
+    readings: list[ContentReading] = Field(default_factory=list)
+    """Readings of drawn rows, of the configs in this release."""
     errata: list[Erratum]
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None
@@ -206,11 +209,19 @@ def collect(
         ],
         samples=samples,
         reviews=list(build.reviews),
+        readings=readings_of(build.readings, [config.name for config in build.configs]),
         errata=list(build.errata),
         holdout=build.holdout,
         links=package_links(),
         baselines=of_rows(baselines, {n: file.rows_sha256 for n, file in written.items()}),
     )
+
+
+def readings_of(
+    readings: Iterable[ContentReading], configs: Collection[str]
+) -> list[ContentReading]:
+    """The readings of rows of these configs."""
+    return [reading for reading in readings if reading.config in configs]
 
 
 def counted(

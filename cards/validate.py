@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..builders.build_result import ReviewRound
+from ..builders.build_result import ContentReading, ReviewRound
 from ..extras import install_command
 from ..progress import Progress, silent
 from ..release import (
@@ -31,7 +31,7 @@ from ..release import (
 from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
-from .manifest import MANIFEST, ConfigManifest, Manifest, counted, read_manifest
+from .manifest import MANIFEST, ConfigManifest, Manifest, counted, read_manifest, readings_of
 
 Rebuild = Callable[[str, int | None], list[Row] | None]
 """Given a config and its seed, what the bank gives, without seed images; None if nobody knows."""
@@ -93,6 +93,8 @@ class Origin:
     """Facts that the manifest states about a config."""
     reviews: tuple[ReviewRound, ...] | None = None
     """Reviews of the bank; None if unknown."""
+    readings: tuple[ContentReading, ...] | None = None
+    """Readings of the bank's rows; None if unknown."""
 
 
 def validate(
@@ -231,6 +233,9 @@ def origin_problems(
     skipped = []
     if origin.reviews is not None and manifest.reviews != list(origin.reviews):
         problems.append(Problem(MANIFEST, "are not those of the bank", field="reviews"))
+    names = [config.name for config in manifest.configs]
+    if origin.readings is not None and manifest.readings != readings_of(origin.readings, names):
+        problems.append(Problem(MANIFEST, "are not those of the bank", field="readings"))
     for config in _each("rows by the bank", manifest, progress):
         expected = origin.rebuild(config.name, manifest.seed)
         if expected is None:

@@ -168,6 +168,7 @@ def _check_by(bank: Path | None) -> Validate:
     from ..builders.build import (
         as_released,
         bank_digest,
+        read_readings,
         read_reviews,
         rebuilt,
         row_checks,
@@ -178,7 +179,12 @@ def _check_by(bank: Path | None) -> Validate:
 
     folder = bank or DEFAULT_BANK
     origin = Origin(
-        bank_digest(folder), rebuilt(folder), as_released, stated_facts, read_reviews(folder)
+        bank_digest(folder),
+        rebuilt(folder),
+        as_released,
+        stated_facts,
+        read_reviews(folder),
+        read_readings(folder),
     )
     rules = row_checks(folder)
 

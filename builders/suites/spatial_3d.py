@@ -27,8 +27,8 @@ _SIZES = ("small", "medium", "large")
 
 
 FRONTED = frozenset(
-    "chair,couch,desk,cabinet,laptop,television,camera,cell phone,computer keyboard,clock,piano,"
-    "bicycle,motorcycle,car,bus,truck,boat,airplane".split(",")
+    "chair,couch,desk,cabinet,laptop,television,camera,cell phone,computer keyboard,table clock,"
+    "piano,bicycle,motorcycle,car,bus,truck,boat,airplane".split(",")
 )
 """Objects with a front of their own, so that "in front of" may be meant from where they face."""
 

@@ -330,9 +330,11 @@ def test_an_editor_can_tell_the_two_apart(config: str) -> None:
         assert ("full body" in row.seed_prompt) == (row.pair_type != "O-O")
         if row.pair_type == "H-H":
             assert told_apart(BANKS.taxonomy, row.left.name, row.right.name)
-    assert not told_apart(BANKS.taxonomy, "male counselor", "male dentist")  # gray hair, a prop
-    assert told_apart(BANKS.taxonomy, "male counselor", "female dentist")
-    assert told_apart(BANKS.taxonomy, "male counselor", "male chef")
+    assert not told_apart(
+        BANKS.taxonomy, "male school counselor", "male dentist"
+    )  # gray hair, a prop
+    assert told_apart(BANKS.taxonomy, "male school counselor", "female dentist")
+    assert told_apart(BANKS.taxonomy, "male school counselor", "male chef")
 
 
 def test_neither_half_of_a_bound_edit_is_true_already() -> None:

@@ -14,13 +14,14 @@ from refusals import raises
 from releases import ATTRIBUTES, RULES, small_release
 from typer.testing import CliRunner
 
-from counterprior.builders.build import row_checks
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.build import as_released, read_readings, row_checks
 from counterprior.cards import manifest as card_facts
 from counterprior.cards.baselines import Baseline, of_rows, read_baselines
 from counterprior.cards.citations import PAPERS
-from counterprior.cards.documents import render_documents
+from counterprior.cards.documents import readings_table, render_documents
 from counterprior.cards.manifest import Manifest, read_manifest
-from counterprior.cards.validate import validate
+from counterprior.cards.validate import Origin, origin_problems, validate
 from counterprior.cli.main import app
 from counterprior.errors import UsageError
 from counterprior.eval.publishing.publication import read_publication, write_publication
@@ -45,6 +46,51 @@ def by_people(some: slice) -> Callable[[list[Row]], list[Row]]:
         return rows
 
     return change
+
+
+def test_card_and_page_say_what_readers_objected_to(release: Path) -> None:
+    """The bank's record of readings is what card, datasheet and documentation show."""
+    shipped = read_readings(DEFAULT_BANK)
+    page = (Path(__file__).parents[2] / "docs" / "authoring.md").read_text()
+    assert f"\n\n{readings_table(shipped)}\n\n" in page
+
+    of_rules = next(r for r in shipped if r.config == RULES)
+    for name in ("README.md", "datasheet.md"):
+        text = (release / name).read_text()
+        table = readings_table(r for r in shipped if r.config in (RULES, ATTRIBUTES))
+        assert table in text and "**No person has read drawn rows.**" in text
+        assert f"| `{RULES}` |  | {of_rules.read} | 2.5 % [0.4, 12.9] |" in text
+        assert "Every config has been read so." in text and "`order_beyond` |" not in text
+
+    manifest = read_manifest(release)
+    by_people = of_rules.model_copy(update={"by": "human", "readers": 3, "planted": 0, "seen": 0})
+    forged = manifest.model_copy(update={"readings": [by_people]})
+    card = render_documents(forged)["README.md"]
+    assert "People made 1 of these readings." in card and "none planted | 3 people |" in card
+    assert f"Not read so: `{ATTRIBUTES}`." in card
+
+    origin = Origin("", lambda name, seed: None, as_released, readings=shipped)
+    assert not origin_problems(release, manifest, origin)[0]
+    fields = [problem.field for problem in origin_problems(release, forged, origin)[0]]
+    assert fields == ["readings"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("seen", 15, "seen 15 of 14 planted"),
+        ("serious", 41, "serious 41 and small 1 of 40 read"),
+        ("date", "28 November", "date: String should match pattern"),
+    ],
+)
+def test_a_reading_that_cannot_be_is_refused(
+    tmp_path: Path, field: str, value: object, message: str
+) -> None:
+    reading = next(r for r in read_readings(DEFAULT_BANK) if r.config == RULES)
+    entries = [reading.model_dump() | {field: value}]
+    (tmp_path / "content_readings.yaml").write_text(yaml.safe_dump(entries, sort_keys=False))
+    with raises("bad-entry", f"entry 1 ({RULES})", message):
+        read_readings(tmp_path)
 
 
 def test_card_opens_with_the_state_of_human_review(release: Path, tmp_path: Path) -> None:

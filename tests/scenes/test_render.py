@@ -221,7 +221,7 @@ def changed_box(name: str) -> tuple[int, int, int, int] | None:
     kind = next((a.kind for a in ACTIONS if name in {find_pose(t) for t in texts_of(a)}), "object")
     showing = [a for a in ACTIONS if name in {find_pose(t) for t in texts_of(a)}]
     actor = next(e.name for a in showing for e in TAXONOMY.of_kind(kind) if suits(a, e))
-    plain = Scene((Figure(actor, 0.27, 0.9, 0.9), Figure("clock", 0.8, 0.9, 0.9)), 1)
+    plain = Scene((Figure(actor, 0.27, 0.9, 0.9), Figure("table clock", 0.8, 0.9, 0.9)), 1)
     posed = Scene((Figure(actor, 0.27, 0.9, 0.9, pose=name), plain.figures[1]), 1)
     return ImageChops.difference(draw_scene(plain), draw_scene(posed)).getbbox()
 
