@@ -10,8 +10,13 @@ from typing import Any
 import yaml
 
 from ..builders.build_result import ContentReading
-from ..eval.publishing.card import headline_cells, plain_cell, size_category, table
-from ..eval.stats.intervals import wilson
+from ..eval.publishing.card import (
+    headline_cells,
+    plain_cell,
+    share_cell,
+    size_category,
+    table,
+)
 from ..schema import CANARY, SPLIT, image_columns
 from .citations import bibtex, cff_references, paper_links
 from .croissant import render_croissant
@@ -361,9 +366,9 @@ def readings_table(readings: Iterable[ContentReading]) -> str:
             f"`{r.config}`",
             r.language,
             f"{r.read:,}",
-            _share(r.serious, r.read),
-            _share(r.small, r.read),
-            f"{r.seen} of {r.planted}: {_share(r.seen, r.planted)}"
+            share_cell(r.serious, r.read),
+            share_cell(r.small, r.read),
+            f"{r.seen} of {r.planted}: {share_cell(r.seen, r.planted)}"
             if r.planted
             else "none planted",
             f"{r.readers} {READERS[r.by][r.readers > 1]}",
@@ -372,12 +377,6 @@ def readings_table(readings: Iterable[ContentReading]) -> str:
         for r in readings
     ]
     return table([*header, "readers", "date"], lines)
-
-
-def _share(part: int, whole: int) -> str:
-    """A percentage with its interval."""
-    low, high = wilson(part, whole)
-    return f"{100 * part / whole:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def _readings(manifest: Manifest) -> str:

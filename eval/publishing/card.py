@@ -16,6 +16,7 @@ from ...release import CHECKSUMS, Problem, sha256_file
 from ...schema import CANARY, SPLIT
 from ...storage import write_json, write_whole
 from ..results.marks import MARKS, legends, signs
+from ..stats.intervals import wilson
 from ..suites import open_suite
 from .publication import (
     CONFIGS,
@@ -279,6 +280,12 @@ def plain_cell(text: str) -> str:
     for sign in "\\`|<>[]*_$!":
         plain = plain.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
     return plain
+
+
+def share_cell(part: int, whole: int) -> str:
+    """A percentage with Wilson's 95 % interval, e.g. `0.0 % [0.0, 8.8]`; `whole` is not 0."""
+    low, high = wilson(part, whole)
+    return f"{100 * part / whole:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def size_category(rows: int) -> str:
