@@ -274,7 +274,7 @@ def read_places(
             if not isinstance(record, dict):
                 raise RecordError(
                     f"{path}:{number}: not a JSON object: restore the file from a backup"
-                    + (", or run `counterprior settle` with --repair" if appended else ""),
+                    + (", or run `counterprior doctor FOLDER --repair`" if appended else ""),
                     code="damaged-log",
                 )
             yield (start, len(line)), record

@@ -402,7 +402,7 @@ class Budget:
             raise CheaperError(
                 f"{model} would count at a lower price than before in {self.log.path}: "
                 f"{', '.join(lower)} USD. Run with the earlier --prices, or accept these by "
-                f"`counterprior settle` with --lower-prices",
+                f"`counterprior doctor FOLDER --prices FILE --lower-prices`",
                 code="cheaper-price",
             )
         return {model: units}
@@ -549,7 +549,7 @@ class Budget:
         under_way, held = self._held(), self.log.held
         lost = self.log.held_for(self.log.lost)
         others = held - under_way - lost
-        settle = "(`counterprior settle` shows them)"
+        settle = "(`counterprior doctor FOLDER` shows them)"
         facts = [
             f"{lost:.4f} USD of it attempts without an outcome {settle}" if lost else "",
             f"{others:.4f} USD of it under way in other processes, or left by one that was killed "

@@ -204,7 +204,7 @@ class Ledger:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise LedgerError(
                 f"{self._where(place)}: call {call_id} can't be read; restore the line, or run "
-                "`counterprior settle` with --repair to ask again",
+                "`counterprior doctor FILE --repair` to ask again",
                 code="damaged-log",
             ) from None
 
@@ -320,7 +320,7 @@ class Ledger:
                 raise
             raise LedgerError(
                 f"{self.path}:{number}: not a ledger line; restore it, or run "
-                "`counterprior settle` with --repair",
+                "`counterprior doctor FILE --repair`",
                 code="damaged-log",
             ) from None
         return end

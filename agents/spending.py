@@ -334,7 +334,7 @@ class SpendingLog:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
                     f"{self.path}:{self._lines + 1}: not a line of spending; restore the file, "
-                    f"or run `counterprior settle` with --repair",
+                    "or run `counterprior doctor FOLDER --repair`",
                     code="damaged-log",
                 ) from None
             self._end += len(line) + 1

@@ -164,7 +164,7 @@ def start(script: str, repeats: int) -> dict[str, float]:
 def run_mine(source: Path, workers: int) -> dict[str, float]:
     """Wall, CPU and largest memory of a whole run of the command."""
     with tempfile.TemporaryDirectory() as out:
-        command = ["-m", "counterprior", "mine", str(source), "--out", out]
+        command = ["-m", "counterprior", "corpus", "mine", str(source), "--out", out]
         run = ran(*command, "--workers", str(workers))
         manifest = Path(out, "manifest.jsonl").read_text().splitlines()
     return run | {

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from typer import Argument
 
+from ..errors import UsageError
 from .options import (
     Folds,
     ImageSize,
@@ -19,12 +20,11 @@ from .options import (
     LabelKind,
     LabelsFile,
     Output,
-    Runs,
     Sampling,
+    SomeLabels,
     Verdicts,
 )
-from .show_corpus import print_truth
-from .show_metrics import print_analysis, print_metrics, print_selection
+from .show_metrics import print_agreement, print_analysis, print_metrics, print_selection
 from .show_quality import print_ratings
 
 
@@ -48,27 +48,83 @@ def sample(
 
 
 def analyze(
-    verdicts: Verdicts,
-    labels: LabelsFile,
+    sources: Annotated[
+        list[str],
+        Argument(
+            help="Verdicts of the checker, METHOD=FILE; judged runs; a file of scores, with a "
+            "sample_id in each row; or a folder of ratings of image quality."
+        ),
+    ],
+    labels: SomeLabels = None,
     sample: Annotated[
-        Path | None, Input(help="The drawn sample, to estimate values of the whole run.")
+        Path | None, Input(help="Of verdicts: the drawn sample, to estimate the whole run.")
     ] = None,
-    out: Annotated[Path | None, Output(help="JSON with the curves.")] = None,
+    judge: JudgeNames = None,
+    metric: Annotated[
+        list[str] | None, Input(help="Of scores: only this column; repeatable.")
+    ] = None,
+    threshold: Annotated[
+        float | None, Input(help="Of scores: smallest one that counts as positive; 0.5.")
+    ] = None,
+    clusters: Annotated[
+        str, Input(help="Of scores: column of what images share, e.g. their prompt.")
+    ] = "",
+    out: Annotated[Path | None, Output(help="Of verdicts: JSON with the curves.")] = None,
     json: Json = False,
 ) -> None:
-    """Compare checker and annotators: confusion, kappa, risk and coverage, agreement.
+    """Compare verdicts, judges or scores with human labels: confusion, kappa, correlations, curves.
 
-    Example: `counterprior audit analyze gligen=verdicts.jsonl --labels labels.jsonl`
+    Of a folder of `audit serve --kind quality`: means, paired differences, tests, agreement.
+
+    Example: `counterprior audit analyze runs/a runs/b --labels labels/ann.jsonl`
     """
-    from ..eval.people.checker_audit import analyze_files
+    from ..eval.people.sources import kind_of
 
-    print_analysis(analyze_files(verdicts, labels, out, sample), json)
+    kind = kind_of(sources)
+    options = {
+        "--labels": labels,
+        "--sample": sample,
+        "--judge": judge,
+        "--metric": metric,
+        "--threshold": threshold,
+        "--clusters": clusters,
+        "--out": out,
+    }
+    kind.check_options({name: value for name, value in options.items() if value not in (None, "")})
+    paths = [Path(source) for source in sources]
+    if kind.name == "ratings":
+        from ..eval.people.ratings import analyze_ratings
+
+        print_ratings(analyze_ratings(paths[0]), json)
+        return
+    assert labels is not None, "see check_options"
+    if kind.name == "runs":
+        from ..eval.results.selection import judge_selection
+
+        print_selection(judge_selection(paths, labels, judge or ()), json)
+    elif kind.name == "scores":
+        from ..eval.results.agree import run_agree
+
+        least = 0.5 if threshold is None else threshold
+        print_agreement(run_agree(paths[0], labels, metric or (), least, clusters), json)
+    else:
+        from ..eval.people.checker_audit import analyze_files
+
+        print_analysis(analyze_files(sources, labels, out, sample), json)
 
 
 def calibrate(
-    detections: Annotated[list[Path], Argument(help="Samples with their detections.")],
+    sources: Annotated[
+        list[Path],
+        Argument(help="Samples with their detections; or the folder of a run of counterfactual."),
+    ],
     labels: LabelsFile,
-    rules: Annotated[Path, Input(help="checker.yaml to start from.")],
+    rules: Annotated[
+        Path | None, Input(help="Of detections, and needed: checker.yaml to start from.")
+    ] = None,
+    question: Annotated[
+        str, Input(help="Of a run: name of the question in the labels; `accept`.")
+    ] = "",
     size: ImageSize = "512x512",
     folds: Folds = 5,
     risk: Annotated[
@@ -81,33 +137,44 @@ def calibrate(
     out: Annotated[Path | None, Output(help="JSON with the whole grid.")] = None,
     json: Json = False,
 ) -> None:
-    """Find the checker settings that fit the labels best, and how well they fit other labels.
+    """Find the settings that fit labels best, and how well they fit other labels.
+
+    Of detections: the checker's settings. Of a run: the L1 threshold for groups of worlds that best
+    matches human acceptance (CF-World).
 
     Example: `counterprior audit calibrate per_sample.jsonl --labels l.csv --rules checker.yaml`
     """
     from ..eval.geometry.boxes import Size
     from ..eval.people.checker_settings import Promise, calibrate_files
+    from ..eval.people.gate import calibrate_run
+    from ..eval.people.sampling import is_run
 
+    if is_run(sources[0]):
+        of_detections = {"--rules": rules, "--risk": risk, "--out": out}
+        if needless := [name for name, value in of_detections.items() if value is not None]:
+            raise UsageError(
+                f"{needless[0]} is for detections, and {sources[0]} is a run",
+                "leave it out",
+                code="conflicting-options",
+            )
+        if len(sources) > 1:
+            raise UsageError(
+                f"{len(sources)} sources of which the first is a run",
+                "name one run",
+                code="unsupported",
+            )
+        print_metrics(calibrate_run(sources[0], labels, question or "accept", folds), json)
+        return
+    if rules is None or question:
+        raise UsageError(
+            f"{sources[0]} is not a run",
+            "pass --rules, the checker.yaml to start from, and no --question",
+            code="missing-option",
+        )
     promise = None if risk is None else Promise(risk, delta)
     pixels = Size.parse(size)
-    metrics = calibrate_files(detections, labels, rules, pixels, folds, out, promise)
+    metrics = calibrate_files(sources, labels, rules, pixels, folds, out, promise)
     print_metrics(metrics, json)
-
-
-def gate(
-    run: Annotated[Path, Argument(help="Folder of a judged run of counterfactual.")],
-    labels: LabelsFile,
-    question: Annotated[str, Input(help="Name of the question in the labels.")] = "accept",
-    folds: Folds = 5,
-    json: Json = False,
-) -> None:
-    """Find the L1 threshold for groups of worlds that best matches human acceptance (CF-World).
-
-    Example: `counterprior audit gate runs/cf --labels accepted.csv`
-    """
-    from ..eval.people.gate import calibrate_run
-
-    print_metrics(calibrate_run(run, labels, question, folds), json)
 
 
 def serve(
@@ -188,63 +255,6 @@ def import_(
     from ..eval.people.label_studio import import_labels, parse_names
 
     print_metrics(import_labels(exported, out, parse_names(annotator or ())), json)
-
-
-def ratings(
-    folder: Annotated[Path, Argument(help="Folder of the labels, as `audit serve` wrote it.")],
-    json: Json = False,
-) -> None:
-    """Show human ratings of image quality: means, paired differences, tests, agreement.
-
-    Example: `counterprior audit ratings ratings`
-    """
-    from ..eval.people.ratings import analyze_ratings
-
-    print_ratings(analyze_ratings(folder), json)
-
-
-def judges(
-    runs: Runs,
-    labels: LabelsFile,
-    judge: JudgeNames = None,
-    json: Json = False,
-) -> None:
-    """Compare judges with human labels over runs and metrics: confusion, kappa, score differences.
-
-    Example: `counterprior audit judges runs/a runs/b --labels labels/ann.jsonl`
-    """
-    from ..eval.results.selection import judge_selection
-
-    print_selection(judge_selection(runs, labels, judge or ()), json)
-
-
-def pairs(
-    captions: Annotated[
-        list[Path], Argument(help="Files of the sources: parquet, jsonl, json or csv.")
-    ],
-    gold: Annotated[
-        Path | None, Input(help="Annotated captions; the shipped ones by default.")
-    ] = None,
-    tuned: Annotated[
-        bool, Input("--tuned", help="The half that may be used for tuning, with every mistake.")
-    ] = False,
-    draw: Annotated[
-        int | None, Input(min=1, help="Only captions of this draw; all by default.")
-    ] = None,
-    reference: Annotated[
-        bool, Input("--reference", help="Use spaCy alone, without the prefilter.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Measure precision and recall of `mine` against annotated captions.
-
-    Example: `counterprior audit pairs laion.parquet cc3m.parquet coco.json`
-    """
-    from ..corpus_analysis.mining.accuracy import GOLD, Half, check_pairs
-
-    half: Half = "tuned" if tuned else "held-out"
-    report = check_pairs(captions, half, gold or GOLD, reference=reference, draw=draw)
-    print_truth(report, json)
 
 
 def merge(

@@ -85,6 +85,13 @@ def counterfactual(
     base: Base = None,
     laws: Laws = None,
     reviewer: Reviewer = "",
+    rules: Annotated[
+        bool,
+        Input(
+            "--rules",
+            help="Symbolic rules instead, each as it holds here and in five other worlds.",
+        ),
+    ] = False,
     per_law: Annotated[int, Sampling(min=1, max=8, help="Scenes for each law.")] = 4,
     concurrency: Concurrency = 8,
     batch: Batch = False,
@@ -94,36 +101,17 @@ def counterfactual(
     Example: `counterprior author counterfactual --backend openai:MODEL --reviewer anthropic:MODEL
     --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
     """
-    from ..builders.authoring.laws import author_counterfactual
+    from ..builders.authoring.laws import author_counterfactual, author_rules
 
     session = model.settings(reviewer, concurrency, batch)
     with progress_bar() as progress:
-        print_authored(
-            author_counterfactual(
+        if rules:
+            authored = author_rules(session, laws, base, bank, progress)
+        else:
+            authored = author_counterfactual(
                 session, laws, per_law=per_law, base=base, bank=bank, progress=progress
             )
-        )
-
-
-def rules(
-    model: SessionOptions,
-    bank: BankOut,
-    base: Base = None,
-    laws: Laws = None,
-    reviewer: Reviewer = "",
-    concurrency: Concurrency = 8,
-    batch: Batch = False,
-) -> None:
-    """Write symbolic rules, each as it holds here and in five other worlds (CF-World 5.1).
-
-    Example: `counterprior author rules --backend openai:MODEL --reviewer anthropic:MODEL
-    --ledger calls.jsonl --bank mybank --laws laws.yaml --max-usd 5`
-    """
-    from ..builders.authoring.laws import author_rules
-
-    session = model.settings(reviewer, concurrency, batch)
-    with progress_bar() as progress:
-        print_authored(author_rules(session, laws, base, bank, progress))
+        print_authored(authored)
 
 
 def consistency(
@@ -204,7 +192,7 @@ def relations(
 ) -> None:
     """Extract spatial relations from free prompts, by a model and by rules (PSE, appendix).
 
-    Example: `counterprior author relations prompts.txt --backend openai:MODEL
+    Example: `counterprior spatial relations prompts.txt --backend openai:MODEL
     --ledger calls.jsonl --out relations.jsonl`
     """
     from ..agents.relation_files import extract_file
@@ -217,7 +205,7 @@ def relations(
 def rarity(
     captions: Annotated[
         list[str] | None,
-        typer.Argument(help="Files of captions to count in, as `mine` reads them."),
+        typer.Argument(help="Files of captions to count in, as `corpus mine` reads them."),
     ] = None,
     bank: Bank = None,
     out: Annotated[

@@ -38,7 +38,7 @@ def captioning(
 
     Every image is also shown mirrored, so that preferences for a thing cancel out.
 
-    Example: `counterprior captioning --captioner openai:MODEL --out runs/captions`
+    Example: `counterprior corpus captioning --captioner openai:MODEL --out runs/captions`
     """
     from ..corpus_analysis.captioning.run import CaptioningSettings, measure_captions
     from ..eval.suites.caption_order import USUAL_WORDINGS

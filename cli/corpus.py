@@ -1,4 +1,7 @@
-"""Commands that mine corpora of captioned images, and make sets to tune models with."""
+"""Look for the prior in captions: mine pairs, measure what is named first, make sets to tune with.
+
+Example: `counterprior corpus mine laion.parquet --out mined/laion`
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from ..cpus import available_cpus
 from ..errors import UsageError
 from .options import CallOptions, Cost, EngineName, Input, Json, MaxUsd, Model, Output, Sampling
 from .progress import progress_bar
-from .show_corpus import print_control, print_flips, print_mined
+from .show_corpus import print_control, print_flips, print_mined, print_truth
 
 
 def mine(
@@ -49,7 +52,8 @@ def mine(
 ) -> None:
     """Mine captions for pairs, fetch their images, judge their layout; run again to continue.
 
-    Example: `counterprior mine laion.parquet --out mined/laion --stage layout --judge openai:MODEL`
+    Example: `counterprior corpus mine laion.parquet --out mined/laion --stage layout
+    --judge openai:MODEL`
     """
     from ..corpus_analysis.mining.mine_shard import MineSettings
     from ..corpus_analysis.pipeline import CorpusSettings, run
@@ -88,7 +92,7 @@ def mine(
 
 def flips(
     mined: Annotated[
-        Path, Argument(help="Folder of a run of `mine` with its layout, or of an organism.")
+        Path, Argument(help="Folder of a run of `corpus mine` with its layout, or of an organism.")
     ],
     out: Annotated[Path, Output(help="Folder of the set.")],
     judge: Annotated[str, Model(help="Judge that finds text in images.")] = "",
@@ -100,7 +104,7 @@ def flips(
 ) -> None:
     """Write verified pairs, each image also mirrored under the same caption, to tune a model.
 
-    Example: `counterprior flips mined/laion --out data/flips --judge openai:MODEL`
+    Example: `counterprior corpus flips mined/laion --out data/flips --judge openai:MODEL`
     """
     from ..corpus_analysis.alignment.flips import make_flips
     from ..eval.engine.costs import Cost
@@ -139,9 +143,10 @@ def control(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Measure how often people name the left one first, by their boxes: the control for `mine`.
+    """Measure how often people name the left one first, by their boxes: the control for mining.
 
-    Example: `counterprior control instances_val2017.json captions_val2017.json --out runs/control`
+    Example: `counterprior corpus control instances_val2017.json captions_val2017.json
+    --out runs/control`
     """
     from ..corpus_analysis.alignment.control.box_control import run_control
 
@@ -158,3 +163,32 @@ def control(
             progress=progress,
         )
     print_control(result, out, json)
+
+
+def accuracy(
+    captions: Annotated[
+        list[Path], Argument(help="Files of the sources: parquet, jsonl, json or csv.")
+    ],
+    gold: Annotated[
+        Path | None, Input(help="Annotated captions; the shipped ones by default.")
+    ] = None,
+    tuned: Annotated[
+        bool, Input("--tuned", help="The half that may be used for tuning, with every mistake.")
+    ] = False,
+    draw: Annotated[
+        int | None, Input(min=1, help="Only captions of this draw; all by default.")
+    ] = None,
+    reference: Annotated[
+        bool, Input("--reference", help="Use spaCy alone, without the prefilter.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Measure precision and recall of `corpus mine` against annotated captions.
+
+    Example: `counterprior corpus accuracy laion.parquet cc3m.parquet coco.json`
+    """
+    from ..corpus_analysis.mining.accuracy import GOLD, Half, check_pairs
+
+    half: Half = "tuned" if tuned else "held-out"
+    report = check_pairs(captions, half, gold or GOLD, reference=reference, draw=draw)
+    print_truth(report, json)

@@ -249,12 +249,12 @@ def _own_rule(benchmark: str) -> list[str]:
 
 
 def report(
-    runs: Runs,
+    runs: Annotated[list[Path], Argument(help="A study, or folders of judged runs.")],
     out: Annotated[Path, Output(help="Folder of the site.")],
     judges: ScoreOptions,
     site: SiteOptions,
     labels: SomeLabels = None,
-    title: Annotated[str, Output(help="Title of the site.")] = "counterprior",
+    title: Annotated[str, Output(help="Title of the site.")] = "",
     create_pr: Annotated[
         bool,
         Output(
@@ -264,23 +264,27 @@ def report(
     model_id: Annotated[str, Output(help="Model on the Hub, if the run names none.")] = "",
     endpoint: Endpoint = None,
 ) -> None:
-    """Write one static site of judged runs: leaderboards, plots, judge cards and images.
+    """Write one static site of a study or of judged runs: leaderboards, plots, judges and images.
 
     Example: `counterprior report runs/a runs/b --out site`
     """
     from ..eval.report.site import write_report
+    from ..eval.studies.status import runs_of_study
 
     forms = [*(site.export or ()), *(["hub"] if create_pr else [])]
     benchmark = _benchmark(forms, site.dataset, endpoint) if create_pr else None
+    study, judged = runs_of_study(runs, judges.partial)
     with progress_bar() as progress:
         page = write_report(
-            runs,
+            judged,
             out,
             score=judges.settings(labels=labels),
-            title=title,
+            title=title or (study.root.name if study else "counterprior"),
             exports=list(dict.fromkeys(forms)),
             dataset=site.dataset if benchmark is None else benchmark.dataset,
             progress=progress,
+            bases=study.base_runs() if study else None,
+            margins=study.file.margins if study else None,
             full_size=site.full_size,
         )
     print(page)

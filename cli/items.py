@@ -33,7 +33,7 @@ def items(
 ) -> None:
     """Rate prompts by difficulty and discrimination over generators; find faulty ones; shorten.
 
-    Example: `counterprior items studies/first --out items --short-form 100`
+    Example: `counterprior study items studies/first --out items --short-form 100`
     """
     from ..eval.studies.items import ItemSettings, analyze_items, linked_scores
     from .show_items import print_items, print_linked

@@ -19,7 +19,6 @@ from . import (
     evaluate,
     items,
     methods,
-    money,
     organism,
     quality,
     release,
@@ -42,21 +41,10 @@ PANELS: dict[str, Commands] = {
         "quality": quality.quality,
         "report": evaluate.report,
         "judge-check": studies.judge_check,
-        "findings": studies.findings,
-        "items": items.items,
-        "plan": studies.plan,
-        "race": studies.race,
-        "selftest": studies.selftest,
-        "settle": money.settle,
         "doctor": doctor.doctor,
     },
-    "Methods against the prior": {
-        "best-of": methods.best_of,
+    "Train": {
         "tune": methods.tune,
-    },
-    "Check spatial relations": {
-        "detect": spatial.detect,
-        "check": spatial.check,
     },
     "Release": {
         "build": release.build,
@@ -65,57 +53,7 @@ PANELS: dict[str, Commands] = {
         "push": release.push,
         "publish": release.publish,
         "verify": release.verify,
-        "verify-holdout": release.verify_holdout,
     },
-    "Corpora": {
-        "mine": corpus.mine,
-        "control": corpus.control,
-        "flips": corpus.flips,
-        "captioning": captioning.captioning,
-    },
-    "People": {
-        "agree": spatial.agree,
-    },
-}
-
-AUTHOR: Commands = {
-    "constrained": author.constrained,
-    "counterfactual": author.counterfactual,
-    "rules": author.rules,
-    "consistency": author.consistency,
-    "verify": author.verify,
-    "relations": author.relations,
-    "worlds": author.worlds,
-    "rarity": author.rarity,
-    "publish": author.publish,
-}
-
-AUDIT: Commands = {
-    "sample": audit.sample,
-    "serve": audit.serve,
-    "export": audit.export,
-    "import": audit.import_,
-    "ratings": audit.ratings,
-    "judges": audit.judges,
-    "merge": audit.merge,
-    "analyze": audit.analyze,
-    "calibrate": audit.calibrate,
-    "gate": audit.gate,
-    "pairs": audit.pairs,
-}
-
-REMOVED = {
-    "check-report": "its tables are recipes: `counterprior study table --as spatialbench-uc-5 "
-    "NAME=FILE`, and -6, -7, -relations, -pairs, -calibration, -fig-3; `counterprior check` draws "
-    "the boxes",
-    "switch": "a study draws only biased cases with `where: biased`, see `counterprior study "
-    "recipes ots-bench-7`",
-}
-"""Name of a removed command -> its replacement."""
-
-ORGANISM: Commands = {
-    "train": organism.train,
-    "judge": organism.judge,
 }
 
 STUDY: Commands = {
@@ -124,9 +62,80 @@ STUDY: Commands = {
     "status": study.status,
     "table": study.table,
     "pack": study.pack,
-    "report": study.report,
     "recipes": study.recipes,
+    "power": studies.power,
+    "race": studies.race,
+    "items": items.items,
+    "best-of": methods.best_of,
 }
+
+SPATIAL: Commands = {
+    "detect": spatial.detect,
+    "check": spatial.check,
+    "relations": author.relations,
+}
+
+ORGANISM: Commands = {
+    "train": organism.train,
+    "judge": organism.judge,
+}
+
+CORPUS: Commands = {
+    "mine": corpus.mine,
+    "accuracy": corpus.accuracy,
+    "flips": corpus.flips,
+    "control": corpus.control,
+    "captioning": captioning.captioning,
+}
+
+AUDIT: Commands = {
+    "sample": audit.sample,
+    "serve": audit.serve,
+    "export": audit.export,
+    "import": audit.import_,
+    "merge": audit.merge,
+    "analyze": audit.analyze,
+    "calibrate": audit.calibrate,
+    "findings": studies.findings,
+}
+
+AUTHOR: Commands = {
+    "constrained": author.constrained,
+    "counterfactual": author.counterfactual,
+    "consistency": author.consistency,
+    "verify": author.verify,
+    "worlds": author.worlds,
+    "rarity": author.rarity,
+    "publish": author.publish,
+}
+
+MOVED = {
+    "agree": "audit analyze SCORES.jsonl --labels FILE",
+    "audit gate": "audit calibrate RUN --labels FILE",
+    "audit judges": "audit analyze RUN... --labels FILE",
+    "audit pairs": "corpus accuracy",
+    "audit ratings": "audit analyze FOLDER",
+    "author relations": "spatial relations",
+    "author rules": "author counterfactual --rules",
+    "best-of": "study best-of",
+    "captioning": "corpus captioning",
+    "check": "spatial check",
+    "check-report": "study table --as spatialbench-uc-5 NAME=FILE",
+    "control": "corpus control",
+    "detect": "spatial detect",
+    "findings": "audit findings",
+    "flips": "corpus flips",
+    "items": "study items",
+    "mine": "corpus mine",
+    "plan": "study power",
+    "race": "study race",
+    "selftest": "doctor --selftest",
+    "settle": "doctor FOLDER",
+    "study report": "report STUDY",
+    "switch": "study recipes ots-bench-7",
+    "verify-holdout": "verify PUBLIC --holdout PRIVATE --salt-file FILE",
+}
+"""Former name of a command -> what does the same now."""
 
 
 class FailingCommand(TyperCommand):
@@ -137,15 +146,15 @@ class FailingCommand(TyperCommand):
             return super().invoke(ctx)
 
 
-class CommandsAndRemoved(TyperGroup):
-    """The commands; a removed command raises an error that names its replacement."""
+class CommandGroup(TyperGroup):
+    """Commands; a former name raises an error that gives the present one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] in REMOVED:
+        former = f"{ctx.info_name} {args[0]}" if ctx.parent is not None else args[0]
+        if args[0] not in self.commands and former in MOVED:
             with failing():
                 raise UsageError(
-                    f"`counterprior {args[0]}` was removed",
-                    REMOVED[args[0]],
+                    f"`counterprior {former}` is now `counterprior {MOVED[former]}`",
                     code="removed-name",
                 )
         return super().resolve_command(ctx, args)
@@ -153,7 +162,7 @@ class CommandsAndRemoved(TyperGroup):
 
 def group(commands: Commands, panel: str | None = None, **settings: Any) -> typer.Typer:
     """Returns a group of commands, in the named panel of the help."""
-    typer_group = typer.Typer(**settings)
+    typer_group = typer.Typer(cls=CommandGroup, **settings)
     for name, function in commands.items():
         typer_group.command(name, cls=FailingCommand, rich_help_panel=panel)(
             with_option_groups(function)
@@ -174,7 +183,7 @@ def print_version(
 
 
 app = typer.Typer(
-    cls=CommandsAndRemoved,
+    cls=CommandGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -184,15 +193,16 @@ app.callback(invoke_without_command=True)(print_version)
 for panel, commands in PANELS.items():
     app.add_typer(group(commands, panel))
 
-studying = group(STUDY, help=study.__doc__, no_args_is_help=True)
-app.add_typer(studying, name="study", rich_help_panel="Evaluate")
-
-training = group(ORGANISM, help=organism.__doc__, no_args_is_help=True)
-app.add_typer(training, name="organism", rich_help_panel="Methods against the prior")
+for name, (commands, module, panel) in {
+    "study": (STUDY, study, "Evaluate"),
+    "spatial": (SPATIAL, spatial, "Evaluate"),
+    "audit": (AUDIT, audit, "Evaluate"),
+    "organism": (ORGANISM, organism, "Train"),
+    "corpus": (CORPUS, corpus, "Look for the prior in data"),
+}.items():
+    grouped = group(commands, help=module.__doc__, no_args_is_help=True)
+    app.add_typer(grouped, name=name, rich_help_panel=panel)
 
 writing = group(AUTHOR)
 writing.callback(invoke_without_command=True)(author.show_prompts)
-app.add_typer(writing, name="author", rich_help_panel="Write content")
-
-auditing = group(AUDIT, help=audit.__doc__, no_args_is_help=True)
-app.add_typer(auditing, name="audit", rich_help_panel="People")
+app.add_typer(writing, name="author", rich_help_panel="Release")

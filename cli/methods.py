@@ -37,7 +37,7 @@ def best_of(
 ) -> None:
     """Show what the best of N seeds gains, under the judge that chose and under others.
 
-    Example: `counterprior best-of runs/best --judge openai:MODEL`
+    Example: `counterprior study best-of runs/best --judge openai:MODEL`
     """
     from ..eval.studies.best_of import best_of_curve
 
@@ -48,7 +48,7 @@ def best_of(
 
 
 def tune(
-    flips: Annotated[Path, Input(help="Flip set, as `counterprior flips` writes it.")],
+    flips: Annotated[Path, Input(help="Flip set, as `counterprior corpus flips` writes it.")],
     out: Annotated[Path, Output(help="Folder of the weights; run again to continue.")],
     model: Annotated[
         str, Model(help="Model to tune: a folder, repository or diffusers:... spec.")

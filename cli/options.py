@@ -35,7 +35,6 @@ DIST = Path("dist/counterprior")
 Bank = Annotated[Path | None, Input(help="Folder of the bank; the shipped one by default.")]
 Release = Annotated[Path, typer.Argument(help="Folder of a release, as `build` made it.")]
 Endpoint = Annotated[str | None, Output(help="URL of another Hub.")]
-SaltFile = Annotated[Path, Input(help="File with the salt of the build.")]
 
 # Runs
 Data = Annotated[str, Input(help="Release: a folder, or NAMESPACE/NAME on the Hub.")]

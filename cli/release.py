@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from ..cpus import available_cpus
+from ..errors import UsageError
 from ..progress import Progress, silent
 from .console import print_note
 from .options import (
@@ -22,7 +23,6 @@ from .options import (
     Json,
     Output,
     Release,
-    SaltFile,
     Sampling,
 )
 from .progress import progress_bar
@@ -196,26 +196,6 @@ def _check_by(bank: Path | None) -> Validate:
     return checked
 
 
-def verify_holdout(
-    public: Annotated[Path, Argument(help="Folder of the public release.")],
-    private: Annotated[Path, Argument(help="Folder of the rows held out of it.")],
-    salt_file: SaltFile,
-    bank: Bank = None,
-    json: Json = False,
-) -> None:
-    """Prove that a hold-out is disjoint, complete, and split as its commitment says.
-
-    Example: `counterprior verify-holdout dist/counterprior dist/counterprior-holdout
-    --salt-file holdout.salt`
-    """
-    from ..builders.build import row_checks
-    from ..builders.holdout import divider, read_salt
-    from ..cards.holdout import verify_holdout as verify_parts
-
-    rules = row_checks(bank)
-    print_report(verify_parts(public, private, divider(read_salt(salt_file)), rules), json)
-
-
 def diff(
     old: Annotated[Path, Argument(help="Folder of the published release.")],
     new: Annotated[Path, Argument(help="Folder of the next one.")],
@@ -330,6 +310,15 @@ def verify(
     sha256: Annotated[
         str | None, Input("--sha256", help="Digest of the release that you got elsewhere.")
     ] = None,
+    holdout: Annotated[
+        Path | None,
+        Input(
+            help="Folder of the rows held out of this release: prove that they are disjoint, "
+            "complete, and split as the commitment says."
+        ),
+    ] = None,
+    salt_file: Annotated[Path | None, Input(help="With --holdout: the salt of the build.")] = None,
+    bank: Bank = None,
     json: Json = False,
 ) -> None:
     """Compare every file, row, card and Croissant entry with the release's own checksums, and
@@ -340,6 +329,28 @@ def verify(
 
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
+    if holdout is not None or salt_file is not None or bank is not None:
+        print_report(_verify_holdout(path_or_repo, holdout, salt_file, bank), json)
+        return
     from ..cards.verify import verify_release
 
     print_report(verify_release(path_or_repo, revision, as_reader=load, sha256=sha256), json)
+
+
+def _verify_holdout(
+    public: str, private: Path | None, salt_file: Path | None, bank: Path | None
+) -> ReleaseReport:
+    """Compares a release and the rows held out of it with a full build. Raises UsageError unless
+    both the rows and the salt are named."""
+    from ..builders.build import row_checks
+    from ..builders.holdout import divider, read_salt
+    from ..cards.holdout import verify_holdout
+
+    if private is None or salt_file is None:
+        raise UsageError(
+            "a hold-out is verified with its rows and its salt",
+            "pass both --holdout and --salt-file",
+            code="missing-option",
+        )
+    rules = row_checks(bank)
+    return verify_holdout(Path(public), private, divider(read_salt(salt_file)), rules)

@@ -1,4 +1,7 @@
-"""Commands that detect objects and check spatial relations by geometry."""
+"""Check spatial relations by geometry: detect what images show, and decide from the boxes.
+
+Example: `counterprior spatial detect run/manifest.jsonl --detector pixels --out d.jsonl`
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from typing import Annotated
 
 from typer import Argument
 
-from .options import ImageSize, Input, Json, LabelsFile, Model, Output, Rules, SomeLabels
+from .options import ImageSize, Input, Json, Model, Output, Rules, SomeLabels
 from .progress import progress_bar
-from .show_metrics import print_agreement, print_metrics
+from .show_metrics import print_metrics
 
 
 def detect(
     manifest: Annotated[Path, Argument(help="JSONL of images, relations and objects.")],
     detector: Annotated[str, Model(help="Spec: owl:MODEL?revision=COMMIT, pixels, ...")],
-    out: Annotated[Path, Output(help="JSONL for `check`; run again to continue.")],
+    out: Annotated[Path, Output(help="JSONL for `spatial check`; run again to continue.")],
     rules: Rules = None,
     secondary: Annotated[str, Model(help="Spec of a second detector that has to agree.")] = "",
     cache: Annotated[Path | None, Output(help="Folder that keeps detections.")] = None,
@@ -23,7 +26,7 @@ def detect(
 ) -> None:
     """Detect what the images of a manifest show, also under the checker's perturbations.
 
-    Example: `counterprior detect run/manifest.jsonl --detector pixels --out d.jsonl`
+    Example: `counterprior spatial detect run/manifest.jsonl --detector pixels --out d.jsonl`
     """
     from ..eval.judges.checker.run import detect_manifest
 
@@ -54,7 +57,7 @@ def check(
 ) -> None:
     """Check relations by geometry: PASS, FAIL or UNDECIDABLE, with reason and confidence.
 
-    Example: `counterprior check d.jsonl --out verdicts.jsonl`
+    Example: `counterprior spatial check d.jsonl --out verdicts.jsonl`
     """
     from ..eval.geometry.boxes import Size
     from ..eval.judges.checker.run import run_check
@@ -71,22 +74,3 @@ def check(
             progress=progress,
         )
     print_metrics(metrics, json)
-
-
-def agree(
-    scores: Annotated[Path, Argument(help="Rows of sample_id and one number for each metric.")],
-    labels: LabelsFile,
-    metric: Annotated[list[str] | None, Input(help="Only this metric; repeatable.")] = None,
-    threshold: Annotated[float, Input(help="Minimum score counted as positive.")] = 0.5,
-    clusters: Annotated[
-        str, Input(help="Column of SCORES that names what images share, e.g. their prompt.")
-    ] = "",
-    json: Json = False,
-) -> None:
-    """Compare metrics with people: correlations, precision, recall and more, with intervals.
-
-    Example: `counterprior agree scores.jsonl --labels labels.jsonl --metric pse`
-    """
-    from ..eval.results.agree import run_agree
-
-    print_agreement(run_agree(scores, labels, metric or (), threshold, clusters), json)

@@ -1,4 +1,4 @@
-"""Commands that plan and run comparisons of generators, and test the scoring itself."""
+"""Commands that size and run comparisons of generators, and check judges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument
 
 from ..errors import UsageError
-from .console import WRONG, print_json
+from .console import print_json
 from .options import (
     CallOptions,
     Data,
@@ -30,7 +30,6 @@ from .progress import progress_bar
 from .show_metrics import print_metrics
 from .show_results import (
     detector_json,
-    print_checks,
     print_detectors,
     print_done,
     print_findings,
@@ -40,7 +39,7 @@ from .show_results import (
 )
 
 
-def plan(
+def power(
     runs: Annotated[list[Path] | None, Argument(help="Two judged runs of a suite.")] = None,
     rate: Annotated[
         list[float] | None, Input(help="Assumed rate in place of runs; give two.")
@@ -58,7 +57,7 @@ def plan(
 ) -> None:
     """Compute how many items tell two generators apart, from a pilot of both or assumed rates.
 
-    Example: `counterprior plan --rate 0.70 --rate 0.75 --discordance 0.2`
+    Example: `counterprior study power --rate 0.70 --rate 0.75 --discordance 0.2`
     """
     from ..eval.studies.sample_size import PlanSettings
     from ..eval.studies.sample_size import plan as plan_items
@@ -211,7 +210,7 @@ def findings(
 ) -> None:
     """Show what readers saw in real images: agreement, what is there, the order of mention.
 
-    Example: `counterprior findings --data dist/counterprior --images VISOR/images`
+    Example: `counterprior audit findings --data dist/counterprior --images VISOR/images`
     """
     from ..eval.studies.findings import find
 
@@ -236,7 +235,8 @@ def race(
     ] = None,
     metric: Annotated[str, Input(help="Column of --scores, in [0, 1].")] = "score",
     items: Annotated[
-        Path | None, Input(help="Folder of `items`: draw prompts that tell more apart more often.")
+        Path | None,
+        Input(help="Folder of `study items`: draw prompts that tell more apart more often."),
     ] = None,
     data: Data = "dist/counterprior",
     limit: Limit = None,
@@ -252,8 +252,8 @@ def race(
 ) -> None:
     """Find the best generator with as few images as possible.
 
-    Example: `counterprior race --suite t2i_correctness --generator folder:a --generator folder:b
-    --judge openai:MODEL --out race`
+    Example: `counterprior study race --suite t2i_correctness --generator folder:a
+    --generator folder:b --judge openai:MODEL --out race`
     """
     from ..eval.studies.race import RaceSettings
     from ..eval.studies.racing import LiveSettings, race_live, race_scores
@@ -281,17 +281,3 @@ def _race_summary(result: dict[str, Any]) -> dict[str, Any]:
     """Returns a race without the course of its bandit, which its figure shows."""
     summary = {name: value for name, value in result.items() if name not in ("choices", "regret")}
     return summary | ({"regret": result["regret"][-1]} if result["regret"] else {})
-
-
-def selftest() -> None:
-    """Run the whole scoring chain on images whose truth is known: offline, below a minute.
-
-    Example: `counterprior selftest`
-    """
-    from ..eval.selftest.run import selftest as run_selftest
-
-    with progress_bar() as progress:
-        checks = run_selftest(progress)
-    print_checks(checks)
-    if not all(check.holds for check in checks):
-        raise SystemExit(WRONG)

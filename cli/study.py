@@ -22,8 +22,6 @@ from .options import (
     Output,
     RetryFailed,
     ScaleOptions,
-    ScoreOptions,
-    SiteOptions,
     SomeLabels,
 )
 from .progress import progress_bar
@@ -190,40 +188,6 @@ def pack(
 
     size = pack_study(folder, out)
     print(f"{size / 1e6:.2f} MB: {out}, for `counterprior study table {out}`")
-
-
-def report(
-    folder: StudyFolder,
-    out: Annotated[Path, Output(help="Folder of the site.")],
-    judges: ScoreOptions,
-    site: SiteOptions,
-    title: Annotated[str, Output(help="Title of the site.")] = "",
-) -> None:
-    """Write one static site of a study: leaderboards, plots, judge cards and images.
-
-    Example: `counterprior study report studies/first --out site`
-    """
-    from ..eval.report.site import write_report
-    from ..eval.studies.folder import Study
-    from ..eval.studies.status import judged_runs
-
-    study = Study.open(folder)
-    runs = judged_runs(study, judges.partial)
-    with progress_bar() as progress:
-        print(
-            write_report(
-                runs,
-                out,
-                judges.settings(),
-                title=title or folder.name,
-                exports=site.export or (),
-                dataset=site.dataset,
-                progress=progress,
-                bases=study.base_runs(),
-                margins=study.file.margins,
-                full_size=site.full_size,
-            )
-        )
 
 
 def recipes(

@@ -1,4 +1,4 @@
-"""A run of `mine` from captions to the answer: pairs, images, layout."""
+"""A run of `corpus mine` from captions to the answer: pairs, images, layout."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def read_pairs(out: Path) -> Iterator[dict[str, Any]]:
     shards = sorted((out / PAIRS).glob("*.parquet"))
     if not shards:
         raise CorpusError(
-            f"{out} has no pairs; run `counterprior mine SOURCE --out {out}`",
+            f"{out} has no pairs; run `counterprior corpus mine SOURCE --out {out}`",
             code="stage-missing",
         )
     for shard in shards:

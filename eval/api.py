@@ -260,7 +260,7 @@ def evaluate(
     that they have no version.
 
     only: `FIELD=VALUE` of the rows that are used, e.g. ``pair_type=A-A``, or a file of the prompts,
-    one id a line, e.g. a short form of `items`; or several of these.
+    one id a line, e.g. a short form of `study items`; or several of these.
 
     out: folder of the run, where the same call resumes; None for a temporary one, which is deleted
     with the result. probes: controls of the judge, of ``mirror`` and ``swap``. frames: which frames

@@ -74,7 +74,7 @@ MESSAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a damaged log": (
         lambda folder: list(read_records(written(folder / "log.jsonl", "{}\n[]\n{}\n"))),
         "log.jsonl:2: not a JSON object: restore the file from a backup, or run `counterprior "
-        "settle` with --repair",
+        "doctor FOLDER --repair`",
     ),
     "a locked folder": (
         lock_twice,

@@ -54,7 +54,6 @@ def test_the_commands_run(tmp_path: Path, cli: Run) -> None:
         "diff",
         "push",
         "verify",
-        "verify-holdout",
         "report",
     }
     shutil.copytree(DEFAULT_BANK, tmp_path / "mybank")

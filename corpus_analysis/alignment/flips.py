@@ -198,7 +198,7 @@ def _read(mined: Path) -> list[dict[str, Any]]:
     folder = mined / DATASET / "pairs"
     if not folder.is_dir():
         raise CorpusError(
-            f"{mined} has no layout yet; run `counterprior mine … --stage layout`",
+            f"{mined} has no layout yet; run `counterprior corpus mine … --stage layout`",
             code="stage-missing",
         )
     rows: list[dict[str, Any]] = pq.read_table(folder).to_pylist()

@@ -1,4 +1,4 @@
-"""The rows that `mine` writes: one per pair, with everything needed to check it by reading."""
+"""The rows that `corpus mine` writes: one per pair, with everything that a reader needs."""
 
 from __future__ import annotations
 

@@ -424,7 +424,7 @@ class Evaluation:
         self.run.results.append(image)
 
     def write_manifest(self) -> None:
-        """Lists every image of a suite that `detect` and `audit` can read, missing ones too."""
+        """Lists every image that `spatial detect` and `audit` can read, also missing ones."""
         if next(self._manifest(self.run), None) is None:
             return
         if self.run.shard is None:

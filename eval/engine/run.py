@@ -9,7 +9,7 @@ frames/             of clips, those that were judged, by the clip's SHA-256
 texts/              the texts of captioners and round trips, in place of images
 sources/            the images that edits start from
 checked.json        which of its files were last seen to be the recorded ones
-manifest.jsonl      images of a spatial suite, as `detect` reads them
+manifest.jsonl      images of a spatial suite, as `spatial detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
 

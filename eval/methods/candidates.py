@@ -135,8 +135,8 @@ def choosers(generator: Mapping[str, str]) -> list[Spec]:
 def chose(root: Path, generator: Mapping[str, str], judge: VerdictLog) -> bool:
     """Whether a judge chose among the candidates of a run: it has judged all of them.
 
-    Other judges see only those that are the best of some number (`counterprior best-of`). Without
-    candidates, as in a published run, a judge of the same kind counts as the one that chose.
+    Other judges see only those that are the best of some number (`counterprior study best-of`).
+    Without candidates, as in a published run, a judge of the same kind counts as one that chose.
     """
     if all(spec.kind != judge.identity["kind"] for spec in choosers(generator)):
         return False

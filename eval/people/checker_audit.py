@@ -28,7 +28,7 @@ SEED = 42
 
 
 class AuditCandidate(BaseModel, frozen=True):
-    """A checked image, as `counterprior check` or the published evaluation writes it."""
+    """A checked image, as `counterprior spatial check` or the published evaluation writes it."""
 
     method: str
     """Name of the generator, from `METHOD=FILE`."""

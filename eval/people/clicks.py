@@ -118,7 +118,7 @@ def merge(files: Sequence[Path], kind: str, out: Path) -> dict[str, Any]:
     if form.blind:
         raise UsageError(
             f"ratings of {kind} have no majority: average them with "
-            f"`counterprior audit ratings FOLDER`",
+            f"`counterprior audit analyze FOLDER`",
             code="unsupported",
         )
     return merge_clicks(files, form, out)

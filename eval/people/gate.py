@@ -1,4 +1,4 @@
-"""`counterprior audit gate`: the L1 threshold that best matches human acceptance.
+"""`counterprior audit calibrate`: the L1 threshold that best matches human acceptance.
 
 CF-World counts a group only if its L1 score (the plain scene) is at least 0.5. Here human
 annotators accept or reject images as drawings of the plain scene. Every threshold of a grid is

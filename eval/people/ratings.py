@@ -1,4 +1,4 @@
-"""`counterprior audit ratings`: human ratings of image quality, run against run.
+"""`counterprior audit analyze`: human ratings of image quality, run against run.
 
 An item's rating is the mean over its annotators. Runs are compared on the same cases: a mean
 difference with an interval over clusters, and a rank or sign test over clusters, since images of

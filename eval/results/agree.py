@@ -1,4 +1,4 @@
-"""`counterprior agree`: agreement of metrics with human annotators.
+"""`counterprior audit analyze`: agreement of metrics with human annotators.
 
 The published study and its exchanged columns are explained in `docs/agreement.md`.
 """

@@ -1,4 +1,4 @@
-"""`selftest`: images whose truth is known, through the whole scoring chain, offline.
+"""`doctor --selftest`: images whose truth is known, through the whole scoring chain, offline.
 
 The renderer draws with a set bias, a judge of pixels looks, faulty judges look with set faults, and
 the scores corrected by known labels must hold the truth. Every suite that names trials is run.

@@ -1,7 +1,7 @@
 """Tables of SpatialBench-UC from recorded detections: no run, no images, no models.
 
 The detections of each file are checked again under each `checker` judge of a study file, and
-scored as `spatial_uc`. Files are those of `counterprior detect`, or the published
+scored as `spatial_uc`. Files are those of `counterprior spatial detect`, or the published
 `per_sample.jsonl`.
 """
 

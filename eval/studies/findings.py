@@ -1,4 +1,4 @@
-"""`counterprior findings`: what the readers' labels of real images say of their generators.
+"""`counterprior audit findings`: what the readers' labels of real images say of their generators.
 
 How far readers agree; what of the two things a prompt names is there; whether the first-mentioned
 is drawn more often than the other (PSE, Figure 13); and whether it stands further left where the

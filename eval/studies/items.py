@@ -1,4 +1,4 @@
-"""`counterprior items`: difficulty and discrimination of prompts over several generators.
+"""`counterprior study items`: difficulty and discrimination of prompts over several generators.
 
 The generators of finished runs are the persons of an item response model, the prompts its items. A
 prompt of several seeds is one item, whose answer is their mean: seeds are no independent evidence
@@ -432,7 +432,7 @@ def read_items(path: Path) -> ItemReport:
     except FileNotFoundError:
         raise DataError(
             f"{path} does not exist",
-            "make it with `counterprior items RUN... --out DIR`",
+            "make it with `counterprior study items RUN... --out DIR`",
             code="no-such-file",
         ) from None
     except (OSError, ValueError) as error:
@@ -460,7 +460,7 @@ class LinkedScore(Estimate):
 def linked_scores(
     sources: Sequence[Path], model: Path, settings: ItemSettings | None = None
 ) -> list[LinkedScore]:
-    """What runs of a short form would score over all prompts, by a model that `items` wrote.
+    """What runs of a short form would score over all prompts, by a model that `study items` wrote.
 
     The standard error is that of the model, or the error of its short form where that is larger.
     Raises RunError for a run of another release or judge, UsageError for one of another suite.

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import UsageError
-from .folder import FILE, Study
-from .status import judged_runs
+from .status import judged_runs, the_study
 
 
 def runs_to_label(
@@ -18,22 +17,15 @@ def runs_to_label(
     The scores are by suite, and None for paths without a study. Raises UsageError for a study among
     other paths or for another kind than `judge`, RunError for one that isn't done.
     """
-    studies = [path for path in paths if (path / FILE).is_file()]
-    if not studies:
+    study = the_study(paths)
+    if study is None:
         return list(paths), None
-    if len(paths) > 1:
-        raise UsageError(
-            f"{studies[0]} is a study, which is labeled alone",
-            "name its folder only, or the folders of runs",
-            code="unsupported",
-        )
     if kind != "judge":
         raise UsageError(
-            f"{studies[0]} is a study, of which only --kind judge can be labeled",
-            f"name folders of {studies[0]}/runs",
+            f"{study.root} is a study, of which only --kind judge can be labeled",
+            f"name folders of {study.root}/runs",
             code="unsupported",
         )
-    study = Study.open(studies[0])
     columns = study.file.table.columns if study.file.table else ()
     scores = {
         suite: [column.score for column in columns if suite in column.suites]

@@ -27,7 +27,7 @@ def offline_text(recipe: Recipe) -> str:
     """
     study = recipe.study
     lacking = {
-        "a corpus that `counterprior mine` read": bool(study.corpora),
+        "a corpus that `counterprior corpus mine` read": bool(study.corpora),
         "models that write texts": bool(study.all_captioners),
         "scorers of image quality": bool(study.scorers),
         "weights": any("lora:" in str(spec) for spec in study.methods.values()),

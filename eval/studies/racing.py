@@ -1,4 +1,4 @@
-"""`counterprior race`: sources of a race's scores: recorded files, or a run of each generator.
+"""`counterprior study race`: sources of a race's scores, recorded files or a run of each generator.
 
 A live race is a loop around the engine: each generator has a run folder, and an image is made and
 judged when the race asks for it. Recorded images are never made again, so a stopped race goes on.
@@ -242,9 +242,9 @@ def run_race(
 ) -> dict[str, Any]:
     """Races, or goes on with a race that was interrupted; writes and returns the result.
 
-    items: what `counterprior items` wrote, by which informative items are drawn more often; None
-    to draw all alike. Raises UsageError if `out` holds another race, for a policy that draws on its
-    own, and for a model of none of the items; RunFailed if no image at all could be scored.
+    items: what `counterprior study items` wrote, by which informative items are drawn more often;
+    None to draw all alike. Raises UsageError if `out` holds another race, for a policy that draws
+    on its own, and for a model of none of the items; RunFailed if no image at all could be scored.
     """
     information = None if items is None else _information(items, source.items, settings)
     header = json.loads(json.dumps({"settings": asdict(settings), "source": source.identity()}))

@@ -1,4 +1,4 @@
-"""`counterprior plan`: how many items it takes to tell one generator from another."""
+"""`counterprior study power`: how many items it takes to tell one generator from another."""
 
 from __future__ import annotations
 

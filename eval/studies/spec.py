@@ -183,7 +183,7 @@ class StudyFile(TablePart):
     margins: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """Headline score or scorer -> largest loss by a method that doesn't matter, in its unit."""
     corpora: dict[str, str] = Field(default={}, min_length=1)
-    """Name -> folder that `counterprior mine` made; they need nothing else of a study."""
+    """Name -> folder that `counterprior corpus mine` made; they need nothing else of a study."""
     probes: tuple[Control, ...] = ()
     """Controls of every judge, of `core.CONTROLS`."""
     persona: Manner = "standard"

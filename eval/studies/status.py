@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ...errors import UsageError
 from ..core import Score
 from ..engine.run import Run, RunError
 from ..store.verdicts import VerdictLog
 from .events import StudyEvents
-from .folder import Study
+from .folder import FILE, Study
 from .running import running_score
 from .spec import Cell
 
@@ -72,6 +73,28 @@ def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
     far."""
     events = StudyEvents(study.root)
     return [_status(study, cell, events, scores) for cell in study.cells]
+
+
+def the_study(paths: Sequence[Path]) -> Study | None:
+    """The study, if the folder of one is named; None for other paths. Raises UsageError for a
+    study among other paths."""
+    studies = [path for path in paths if (path / FILE).is_file()]
+    if studies and len(paths) > 1:
+        raise UsageError(
+            f"{studies[0]} is a study, which is taken alone",
+            "name its folder only, or the folders of runs",
+            code="unsupported",
+        )
+    return Study.open(studies[0]) if studies else None
+
+
+def runs_of_study(
+    paths: Sequence[Path], partial: bool = False
+) -> tuple[Study | None, Sequence[Path]]:
+    """The study that is named, with its `judged_runs`; or None and the paths. Raises as
+    `the_study` and `judged_runs`."""
+    study = the_study(paths)
+    return study, list(paths) if study is None else judged_runs(study, partial)
 
 
 def judged_runs(study: Study, partial: bool = False) -> list[Path]:

@@ -104,7 +104,7 @@ class Suite(ABC, Generic[R]):
     has_right_images: ClassVar[bool] = False
     """Whether images are right or wrong, so that generators can be raced on them."""
     has_gate: ClassVar[bool] = False
-    """Whether the first variant gates the others, and `audit gate` can calibrate by how much."""
+    """Whether the first variant gates the others, and `audit calibrate` can say by how much."""
     offline_rows: ClassVar[int] = 4
     """Rows of which the renderer draws some, and `offline_judge` judges them; 0 if they can't."""
     offline_judge: ClassVar[str] = "pixels"
@@ -204,7 +204,7 @@ class Suite(ABC, Generic[R]):
         return {}
 
     def manifest(self, row: R, case: Case) -> Mapping[str, Any] | None:
-        """Facts about an image that `detect` and `audit` need; None where they can't be used."""
+        """Facts about an image that `spatial detect` and `audit` need; None where unused."""
         return None
 
     def measure(

@@ -194,7 +194,7 @@ class OwnPromptsSuite(RelationsSuite[OwnPrompt]):
     """The user's own prompts, by the relations that they state.
 
     `FILE[?implied=yes][&read=rules]`: a text file with a prompt a line, or `relations.jsonl` of
-    `author relations`. implied: relations that follow from the stated ones (what is left of
+    `spatial relations`. implied: relations that follow from the stated ones (what is left of
     something is left of whatever that is left of) count too. read: `model`, its reading where it
     gave one (the default), or `rules`. `FILE?benchmark=hrs`: a benchmark's list in its authors'
     format.
@@ -309,7 +309,7 @@ class PromptFile:
             except (KeyError, TypeError, ValueError) as error:
                 reason = " ".join(str(error).split())
                 raise DataError(
-                    f"{self.path}:{number}: not in the format of `author relations` ({reason})",
+                    f"{self.path}:{number}: not in the format of `spatial relations` ({reason})",
                     "or name the benchmark whose list it is with --benchmark",
                     code="bad-format",
                 ) from None

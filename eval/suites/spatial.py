@@ -304,7 +304,7 @@ class Spatial3DSuite(SpatialSuite[Spatial3D]):
         return row.pair_id
 
     def manifest(self, row: Spatial3D, case: Case) -> None:
-        return None  # `detect` and the checker know the plane only
+        return None  # `spatial detect` and the checker know the plane only
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, image_scores)
@@ -327,7 +327,7 @@ class SpatialDistanceSuite(SpatialSuite[SpatialDistance]):
         return row.pair_id
 
     def manifest(self, row: SpatialDistance, case: Case) -> None:
-        return None  # `detect` and the checker know the sides only
+        return None  # `spatial detect` and the checker know the sides only
 
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, image_scores)

@@ -131,7 +131,7 @@ def test_conveyed_relations_are_another_reading(cli: Cli, tmp_path: Path) -> Non
     ]
     (tmp_path / "script.json").write_text(json.dumps(script))
     (tmp_path / "prompts.txt").write_text("a man sitting on a chair\n")
-    command = ("author", "relations", "prompts.txt", "--ledger", "l.jsonl", "--out", "out.jsonl")
+    command = ("spatial", "relations", "prompts.txt", "--ledger", "l.jsonl", "--out", "out.jsonl")
     for model in (("--backend", "scripted:script.json"), ("--replay",)):
         for option, relations in (((), 0), (("--conveyed",), 1)):
             done = cli(*command, *model, *option, cwd=tmp_path)

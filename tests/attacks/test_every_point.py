@@ -246,7 +246,7 @@ def captioning(request: pytest.FixtureRequest) -> Journey:
     server = request.getfixturevalue("server")
     request.getfixturevalue("parser")
     server.answer = lambda body: "A cat and a dog."
-    words = ["captioning", "--captioner", server.spec("openai"), "--scenes", 2]
+    words = ["corpus", "captioning", "--captioner", server.spec("openai"), "--scenes", 2]
     words += ["--wording", "describe", "--concurrency", 1]
     return Journey(
         lambda root: [*words, "--out", root / "run"],
@@ -258,7 +258,7 @@ def captioning(request: pytest.FixtureRequest) -> Journey:
 
 def mining(request: pytest.FixtureRequest, worker: bool = False) -> Journey:
     request.getfixturevalue("parser")
-    words = ["mine", "--workers", 1]
+    words = ["corpus", "mine", "--workers", 1]
     rows = [{"caption": f"a cat and a dog, {n}", "url": f"http://a.test/{n}"} for n in range(4)]
 
     def prepare(root: Path) -> None:

@@ -311,7 +311,7 @@ def test_a_log_in_use_is_not_repaired(tmp_path: Path) -> None:
     ledger = tmp_path / "run" / "ledgers" / "a.jsonl"
     with Ledger(ledger), raises("in-use", ledger, error=InUseError):
         repair(tmp_path / "run")
-    done = CliRunner().invoke(app, ["settle", str(tmp_path / "run"), "--repair"])
+    done = CliRunner().invoke(app, ["doctor", str(tmp_path / "run"), "--repair"])
     assert done.exit_code == 0 and "every line of the logs can be read" in done.output, done.output
 
 

@@ -72,7 +72,7 @@ def test_a_lower_price_is_named_and_nothing_is_asked(
 def test_a_person_can_accept_lower_prices(run: Path, server: Any) -> None:
     judge(run, server, DEAR, CAP)
     judge(run, server, "{input: 100, output: 200}")
-    settle = ["settle", str(run), "--prices", str(run.parent / "prices.yaml")]
+    settle = ["doctor", str(run), "--prices", str(run.parent / "prices.yaml")]
     assert "from now on" not in CliRunner().invoke(app, settle).output  # looking accepts nothing
     assert judge(run, server, "{input: 100, output: 200}")[0] == 1
     done = CliRunner().invoke(app, [*settle, "--lower-prices"])

@@ -131,7 +131,7 @@ def test_an_interrupted_run_records_what_is_under_way(
     _, errors = running.communicate(timeout=60)
     assert running.returncode == 130 and "interrupted" in errors, errors
     asked = len(server.asked)
-    open_ones = cli("settle", tmp_path / "run", "--json")
+    open_ones = cli("doctor", tmp_path / "run", "--json")
     assert json.loads(open_ones.stdout)["attempts"] == [], open_ones
     server.before = lambda asked: None
     done = cli(*words)
@@ -151,13 +151,13 @@ def test_a_person_settles_from_the_command_line(
     lost = cli(*words)
     assert_refused(lost, "server-unreachable", "2 attempts", exit_code=1)
     short = cli(*words)
-    assert_refused(short, "over-budget", "2.0000 USD", "counterprior settle", exit_code=1)
-    shown = cli("settle", tmp_path / "r")
+    assert_refused(short, "over-budget", "2.0000 USD", "counterprior doctor", exit_code=1)
+    shown = cli("doctor", tmp_path / "r")
     assert shown.returncode == 0 and "2 attempts without an outcome, 2.0000 USD of" in shown.stdout
-    settled = cli("settle", tmp_path / "r", "--billed", "1")
+    settled = cli("doctor", tmp_path / "r", "--billed", "1")
     assert "they count as 1.0000 USD from now on" in settled.stdout, settled
     assert cli(*words).returncode == 0
-    assert cli("settle", tmp_path / "r", "--billed", "-1").returncode == 2
+    assert cli("doctor", tmp_path / "r", "--billed", "-1").returncode == 2
     with raises("conflicting-options", "--billed", "--worst", error=UsageError):
         settle(tmp_path / "r", Decimal(1), worst=True)
     with raises("no-such-file", "spending.jsonl", error=UsageError):
@@ -169,7 +169,7 @@ def test_a_race_shows_no_password(
 ) -> None:
     server.draw, server.answer = red, lambda body: "1"
     where = server.url.replace("://", "://me:p4ssw0rd@")
-    words = ["race", "--suite", "t2i_correctness", "--data", text_release, "--limit", "1"]
+    words = ["study", "race", "--suite", "t2i_correctness", "--data", text_release, "--limit", "1"]
     for model in "ab":
         words += ["--generator", f"openai-image:{model}@{where}/v1"]
     done = cli(*words, "--judge", f"openai:m-1@{where}/v1", "--out", tmp_path / "race")

@@ -235,7 +235,7 @@ def test_the_command_makes_two_releases_that_load_validate_and_prove_each_other(
     assert built.returncode == 0, built.stderr
     assert "anybody can rebuild the held-out rows from the shipped bank" in built.stderr
     private = out.with_name("release-holdout")
-    proven = cli("verify-holdout", out, private, "--salt-file", salt_file)
+    proven = cli("verify", out, "--holdout", private, "--salt-file", salt_file)
     assert (proven.returncode, proven.stdout) == (0, f"{out} and {private}: valid\n")
     for root in (out, private):
         assert validate(root, row_checks()).problems == ()
@@ -257,7 +257,7 @@ def test_the_command_makes_two_releases_that_load_validate_and_prove_each_other(
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert (files(again), files(kept)) == (files(out), files(private))
     salt_file.write_bytes(SALT + b"!")
-    wrong = cli("verify-holdout", out, private, "--salt-file", salt_file)
+    wrong = cli("verify", out, "--holdout", private, "--salt-file", salt_file)
     assert wrong.returncode == 1 and "was made with another salt" in wrong.stdout
     for text in (*files(out).values(), *files(private).values()):
         assert SALT not in text and SALT.hex().encode() not in text

@@ -12,11 +12,12 @@ from unittest.mock import patch
 
 import pytest
 from refusals import assert_refused
+from typer.main import get_command
 
 from counterprior.builders.build import row_checks
 from counterprior.builders.seeds import draw_seeds
 from counterprior.cards.validate import validate
-from counterprior.cli.main import REMOVED
+from counterprior.cli.main import MOVED, app
 from counterprior.release import iter_records
 from counterprior.schema import ROWS, SeededRow
 
@@ -224,13 +225,17 @@ def test_verify_prints_what_differs(text_release: Path, tmp_path: Path, cli: Run
     assert "LICENSE: bytes differ from checksums.json" in done.stdout
 
 
-def test_a_removed_command_names_its_replacement(cli: Run) -> None:
-    for name, words in {
-        "switch": "recipes ots-bench-7",
-        "check-report": "study table --as",
-    }.items():
-        assert words in REMOVED[name]
-    for name, replacement in REMOVED.items():
-        done = cli(name, "a=a.jsonl", "--out", "tables", "--help")
-        assert done.returncode == 2 and "removed-name" in done.stderr
-        assert f"`counterprior {name}` was removed: {replacement}" in " ".join(done.stderr.split())
+def test_a_former_name_answers_with_the_present_one(cli: Run) -> None:
+    top = get_command(app).commands  # type: ignore[attr-defined]
+    below = {name: getattr(command, "commands", {"": None}) for name, command in top.items()}
+    commands = {f"{name} {word}".strip() for name, words in below.items() for word in words}
+    for former, present in MOVED.items():
+        done = cli(*former.split(), "a=a.jsonl", "--out", "tables", "--help")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"counterprior: `counterprior {former}` is now `counterprior {present}` "
+            "[removed-name]\n"
+        )
+        assert former not in commands
+        assert any(f"{present} ".startswith(f"{command} ") for command in commands)
+    assert MOVED["mine"] == "corpus mine" and "race" not in cli("--help").stdout

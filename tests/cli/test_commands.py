@@ -5,14 +5,23 @@ from typing import Any
 
 from typer.main import get_command
 
-from counterprior.cli.main import AUDIT, AUTHOR, ORGANISM, PANELS, STUDY, app
+from counterprior.cli.main import AUDIT, AUTHOR, CORPUS, ORGANISM, PANELS, SPATIAL, STUDY, app
 
+GROUPS = {
+    "study": STUDY,
+    "spatial": SPATIAL,
+    "audit": AUDIT,
+    "organism": ORGANISM,
+    "corpus": CORPUS,
+    "author": AUTHOR,
+}
 FUNCTIONS: dict[str, Callable[..., None]] = {
     **{name: function for commands in PANELS.values() for name, function in commands.items()},
-    **{f"author {name}": function for name, function in AUTHOR.items()},
-    **{f"audit {name}": function for name, function in AUDIT.items()},
-    **{f"organism {name}": function for name, function in ORGANISM.items()},
-    **{f"study {name}": function for name, function in STUDY.items()},
+    **{
+        f"{group} {name}": function
+        for group, commands in GROUPS.items()
+        for name, function in commands.items()
+    },
 }
 
 
@@ -26,7 +35,7 @@ COMMANDS = dict(walk(get_command(app)))
 
 
 def test_every_command_is_in_a_table() -> None:
-    assert set(COMMANDS) == {*FUNCTIONS, "author", "audit", "organism", "study"}
+    assert set(COMMANDS) == {*FUNCTIONS, *GROUPS}
 
 
 def test_help_of_every_command_has_an_example() -> None:

@@ -134,7 +134,7 @@ def test_a_forked_worker_is_ended_without_a_word() -> None:
 def test_ignores_a_closed_pipe() -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    command = [COMMAND, "plan", "--rate", "0.7", "--rate", "0.8", "--json"]
+    command = [COMMAND, "study", "power", "--rate", "0.7", "--rate", "0.8", "--json"]
     done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True)
     os.close(writes)
     assert (done.returncode, done.stderr) == (1, "")

@@ -77,7 +77,16 @@ def test_recovers_true_alignment_in_rendered_scenes(
 ) -> None:
     corpus = Corpus(*images, share, 120, draw=True)
     source, _ = corpus.write(tmp_path)
-    command = [sys.executable, "-m", "counterprior", "mine", source, "--out", tmp_path / "out"]
+    command = [
+        sys.executable,
+        "-m",
+        "counterprior",
+        "corpus",
+        "mine",
+        source,
+        "--out",
+        tmp_path / "out",
+    ]
     command += "--stage layout --judge pixels --loopback-for-tests --workers 1".split()
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

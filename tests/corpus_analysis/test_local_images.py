@@ -130,7 +130,7 @@ def test_tar_shard_runs_every_stage_without_a_network(
     pairs = list(read_pairs(tmp_path / "out"))
     assert {p["uid"] for p in pairs} == {f"u{n}" for n in range(count)}
     assert {p["source"] for p in pairs} == {"00000.tar", "00001.tar"}
-    made = cli("flips", tmp_path / "out", "--out", tmp_path / "flips", "--count", "20")
+    made = cli("corpus", "flips", tmp_path / "out", "--out", tmp_path / "flips", "--count", "20")
     assert made.returncode == 0, made.stderr
     assert len(list((tmp_path / "flips").rglob("*.jpg"))) == 40
 

@@ -1,4 +1,4 @@
-"""Sources, the quality gate, and runs of `mine` that are killed and go on."""
+"""Sources, the quality gate, and runs of `corpus mine` that are killed and go on."""
 
 from __future__ import annotations
 
@@ -558,7 +558,7 @@ def test_refuses_unknown_engine(
     for name in ("daft", "pool", "spark"):
         with raises("unknown-name", name, "choose from local, ray"):
             as_engine(name)
-    done = cli("mine", "nothing.csv", "--out", tmp_path, "--engine", "daft")
+    done = cli("corpus", "mine", "nothing.csv", "--out", tmp_path, "--engine", "daft")
     assert_refused(done, "unknown-name")
 
 
@@ -574,7 +574,16 @@ def test_records_shard_that_kills_its_workers_as_failed(captions: Path, tmp_path
 
 
 def start(captions: Path, out: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "counterprior", "mine", str(captions), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "counterprior",
+        "corpus",
+        "mine",
+        str(captions),
+        "--out",
+        str(out),
+    ]
     return subprocess.Popen(
         [*command, "--workers", "2"],
         stdout=subprocess.DEVNULL,
@@ -673,7 +682,7 @@ def test_the_command_prints_the_funnel(
     captions: Path, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     def run_mine(source: Path | str, options: str = "") -> subprocess.CompletedProcess[str]:
-        return cli("mine", source, "--out", tmp_path, *options.split())
+        return cli("corpus", "mine", source, "--out", tmp_path, *options.split())
 
     done = run_mine(captions / "0.parquet", "--workers 1 --limit 200")
     assert done.returncode == 0, done.stderr

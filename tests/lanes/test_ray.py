@@ -66,7 +66,7 @@ def test_ray_writes_the_same_bytes(
     found = {}
     for engine, interpreter in (("ray", python), ("local", Path(sys.executable))):
         out = tmp_path / engine
-        command = [interpreter, "-m", "counterprior", "mine", captions, "--out", out]
+        command = [interpreter, "-m", "counterprior", "corpus", "mine", captions, "--out", out]
         done = subprocess.run(
             [*command, "--engine", engine, "--workers", workers],
             capture_output=True,
@@ -86,7 +86,7 @@ def test_a_cluster_of_two_nodes_mines_what_one_machine_does(
     check = "import json, sys; from ray.autoscaler._private import util; "
     check += "util.validate_config(util.prepare_config(json.load(sys.stdin)))"
     subprocess.run([python, "-c", check], input=json.dumps(plan), text=True, check=True)
-    mine = ["-m", "counterprior", "mine", captions, "--out"]
+    mine = ["-m", "counterprior", "corpus", "mine", captions, "--out"]
     subprocess.run([sys.executable, *mine, tmp_path / "here"], check=True, timeout=400)
     # Each node is a Ray of its own, started by the file's own lines, with two CPUs: three workers
     # have room on no one of them.

@@ -1,9 +1,10 @@
 """The checker on images: detect, perturb, ask the second detector, decide.
 
-`counterprior detect` records that for a manifest, and `check` decides again from the record.
+`counterprior spatial detect` records that for a manifest, and `spatial check` decides again from
+the record.
 
-A row of `detect`'s manifest has the image's path (`image_path` or `file`), `relation`, `object_a`
-and `object_b`, as SpatialBench-UC writes it; `sample_id` and `prompt_id` may be missing.
+A row of the manifest has the image's path (`image_path` or `file`), `relation`, `object_a` and
+`object_b`, as SpatialBench-UC writes it; `sample_id` and `prompt_id` may be missing.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _as_found(detections: list[Detection]) -> tuple[Found, ...]:
 
 
 def recorded_row(checked: CheckedImage) -> dict[str, Any]:
-    """A verdict with everything that `counterprior check` needs to give it again."""
+    """A verdict with everything that `counterprior spatial check` needs to give it again."""
     sample = checked.sample
     return checked.to_row() | {
         "detectors": sample.detectors.model_dump(mode="json", exclude_none=True),
@@ -310,7 +311,7 @@ def run_check(
         None for the published rules. out: where the verdicts go; `STEM.metrics.json` and its
         tables, `STEM.metrics.md`, are written beside it. labels: human labels of some of the
         samples. size: of images whose row gives none. manifests: files that name the images, as
-        for `detect`; `overlays` of them are drawn with their boxes in the folder `STEM.overlays`.
+        for `spatial detect`; `overlays` of them are drawn with their boxes in `STEM.overlays`.
     """
     beside = _beside(out, "metrics")
     about = _beside(out, "provenance")

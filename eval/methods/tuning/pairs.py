@@ -1,4 +1,4 @@
-"""Captioned images and their mirror images, as `counterprior flips` writes them."""
+"""Captioned images and their mirror images, as `counterprior corpus flips` writes them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
     table = folder / TABLE
     if not table.is_file():
         raise UsageError(
-            f"{folder} is not a flip set: make one with `counterprior flips`", code="no-such-file"
+            f"{folder} is not a flip set: make one with `counterprior corpus flips`",
+            code="no-such-file",
         )
     images = []
     for number, row in enumerate(read_records(table), 1):

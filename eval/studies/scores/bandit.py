@@ -1,6 +1,6 @@
 """`ucb:`: where a bandit's pulls go among the generators of a study (PSE, Fig. 6).
 
-The bandit is that of `counterprior race --policy ucb`, on scores that the study has: it costs
+The bandit is that of `counterprior study race --policy ucb`, on scores that the study has: it costs
 nothing, and no judge is asked again.
 """
 

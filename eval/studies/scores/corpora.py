@@ -1,4 +1,4 @@
-"""Results of `counterprior mine` on web corpora: does the first-mentioned thing stand left?
+"""Results of `counterprior corpus mine` on web corpora: does the first-mentioned thing stand left?
 
 OTS-Bench's Table 5 has a line for each corpus, where others have one for each generator.
 """
@@ -55,13 +55,13 @@ def read_corpus(folder: Path) -> MinedCorpus:
         judge = describe(result["judge"])
     except FileNotFoundError:
         raise DataError(
-            f"there is no {path}: make it with `counterprior mine SOURCE --stage layout --judge "
-            f"SPEC --out {folder}`",
+            f"there is no {path}: make it with `counterprior corpus mine SOURCE --stage layout "
+            f"--judge SPEC --out {folder}`",
             code="no-such-file",
         ) from None
     except (OSError, *MALFORMED) as error:
         raise DataError(
-            f"{path} is not a result of `counterprior mine`: {error!r}", code="bad-format"
+            f"{path} is not a result of `counterprior corpus mine`: {error!r}", code="bad-format"
         ) from None
     n = shares["aligned"].n
     return MinedCorpus(judge, shares | {PAIRS: Score(float(n), n=n, name=PAIRS, unit="pairs")})

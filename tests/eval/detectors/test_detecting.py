@@ -1,4 +1,4 @@
-"""`counterprior detect`: a manifest of images becomes what `check` reads, once an image."""
+"""`counterprior spatial detect`: a manifest of images becomes input of `spatial check`."""
 
 import json
 import subprocess
@@ -111,8 +111,16 @@ def test_bad_manifests_are_named(
 
 def test_the_command(settings: dict[str, Any], cli: Run) -> None:
     options = ("--rules", settings["rules"], "--detector", "pixels", "--out", settings["out"])
-    done = cli("detect", settings["manifest"], *options, "--json")
+    done = cli("spatial", "detect", settings["manifest"], *options, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["recorded_now"] == 2
-    wrong = cli("detect", settings["manifest"], *options[:2], "--detector", "magic:", *options[4:])
+    wrong = cli(
+        "spatial",
+        "detect",
+        settings["manifest"],
+        *options[:2],
+        "--detector",
+        "magic:",
+        *options[4:],
+    )
     assert_refused(wrong, "unknown-name", "detector", "'magic'", "pixels")

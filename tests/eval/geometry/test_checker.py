@@ -329,16 +329,23 @@ def test_labels_of_unknown_samples_are_refused_and_nothing_is_written(
     rules.write_text("geometry: {margin: 0.1}\n")
     labels = write(tmp_path / "l.jsonl", {"sample_id": "s9", "human_verdict": "PASS"})
     out = tmp_path / "verdicts.jsonl"
-    done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels)
+    done = cli("spatial", "check", detections, "--rules", rules, "--out", out, "--labels", labels)
     assert_refused(done, "unknown-reference", f"{labels}:1: case:", "'s9'", "'s0'")
     assert not out.exists() and not (tmp_path / "verdicts.metrics.json").exists()
     write(labels, {"sample_id": "s0", "human_verdict": "PASS"})
-    done = cli("check", detections, "--rules", rules, "--out", out, "--labels", labels, "--json")
+    done = cli(
+        "spatial", "check", detections, "--rules", rules, "--out", out, "--labels", labels, "--json"
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["human"]["confusion"]["counts"][0] == [1, 0, 0]
     about = json.loads((tmp_path / "verdicts.provenance.json").read_text())
     options = ("--rules", rules, "--out", out, "--labels", labels, "--json")
-    assert about["command"] == ["counterprior", "check", *map(str, (detections, *options))]
+    assert about["command"] == [
+        "counterprior",
+        "spatial",
+        "check",
+        *map(str, (detections, *options)),
+    ]
     assert about["libraries"]["numpy"] and about["counterprior"] and about["platform"]
     digest = hashlib.sha256(detections.read_bytes()).hexdigest()
     assert about["files"]["detections"] == {"file": "d.jsonl", "sha256": digest}

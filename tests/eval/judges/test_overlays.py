@@ -1,4 +1,4 @@
-"""Boxes that `check` draws on images: every verdict and reason, in the colors of the objects."""
+"""Boxes that `spatial check` draws: every verdict and reason, in the objects' colors."""
 
 from __future__ import annotations
 

@@ -86,7 +86,9 @@ def test_agreement_is_a_half_where_the_second_detector_fails(
     manifest.write_text("".join(json.dumps(row) + "\n" for row in near))
     options: dict[str, Any] = {"cwd": tmp_path, "env": environment}
     second = ("--secondary", "python:full:detector", "--rules", steady)
-    done = cli("detect", manifest, "--detector", "pixels", *second, "--out", detected, **options)
+    done = cli(
+        "spatial", "detect", manifest, "--detector", "pixels", *second, "--out", detected, **options
+    )
     assert done.returncode == 0, done.stderr
     for line in detected.read_text().splitlines():
         row = json.loads(line)

@@ -197,7 +197,7 @@ def test_the_curve_is_a_command(
     method = ("--method", "best-of:2?by=pixels")
     made = cli("generate", *suite, "--generator", "render:", *method, "--out", out)
     assert made.returncode == 0, made.stderr
-    shown = cli("best-of", out, "--judge", "pixels")
+    shown = cli("study", "best-of", out, "--judge", "pixels")
     assert "by who chose" in shown.stdout and "best_of.html" in shown.stderr, shown.stderr
     with raises("nothing-to-do", "best-of:"):
         best_of_curve(tmp_path, [])
@@ -292,7 +292,7 @@ def test_scores_by_the_judge_that_chose_are_marked(
     page = (tmp_path / "site" / "spatial_uc.html").read_text()
     assert legend in page and page.count("§") > 2
     # A judge of the candidates that smaller numbers choose did not choose itself.
-    assert cli("best-of", run, "--judge", other).returncode == 0
+    assert cli("study", "best-of", run, "--judge", other).returncode == 0
     assert marks() == [{"judge-chose"}, set()]
 
 

@@ -162,7 +162,7 @@ def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:
     assert not {i.pair for i in both.train} & {i.pair for i in both.held_out}
     with raises("too-few-items", "flips", "5 pairs"):
         read_flips(flips, mirrored=True, held_out=5, seed=0)
-    with raises("no-such-file", tmp_path, "counterprior flips"):
+    with raises("no-such-file", tmp_path, "counterprior corpus flips"):
         read_flips(tmp_path, mirrored=True, held_out=0, seed=0)
 
 

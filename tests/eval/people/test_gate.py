@@ -1,4 +1,4 @@
-"""`audit gate`: the threshold that agrees best with human acceptance, and its uncertainty."""
+"""`audit calibrate`: the threshold that agrees best with human acceptance, and its uncertainty."""
 
 import csv
 import json
@@ -116,7 +116,7 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     accepted[0] = (unsure[1], "accept", "unsure")
     judge = f"human:{write(tmp_path / 'answers.csv', answered)}"
     assert cli("judge", run, "--judge", judge).returncode == 0
-    done = cli("audit", "gate", run, "--labels", write(tmp_path / "a.csv", accepted), "--json")
+    done = cli("audit", "calibrate", run, "--labels", write(tmp_path / "a.csv", accepted), "--json")
     assert done.returncode == 0, done.stderr
     ((name, found),) = json.loads(done.stdout).items()
     assert name == "human" and found["left_out"]["neither yes nor no"] == 1
@@ -124,10 +124,10 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     # The assessment weighs more than the other two together: it alone passes the gate.
     assert found["chosen"]["threshold"] == 0.5 and found["chosen"]["kappa"] == 1
     assert found["prr"]["published"] == found["prr"]["chosen"]
-    nobody = cli("audit", "gate", run, "--labels", tmp_path / "a.csv", "--question", "fine")
+    nobody = cli("audit", "calibrate", run, "--labels", tmp_path / "a.csv", "--question", "fine")
     assert_refused(nobody, "nothing-to-do", tmp_path / "a.csv", "question", "'fine'")
     accepted[1] = ("elsewhere", "accept", "yes")
-    other = cli("audit", "gate", run, "--labels", write(tmp_path / "b.csv", accepted))
+    other = cli("audit", "calibrate", run, "--labels", write(tmp_path / "b.csv", accepted))
     assert_refused(other, "unknown-reference", "b.csv:3: case:", "'elsewhere'")
 
 
@@ -168,7 +168,7 @@ def test_numbers_make_the_gate_more_than_one_question(
     assert passes != [number >= 0.5 for number in deciding], "as yes or no they are the same"
     accepted = [(case, "accept", "yes" if score >= 0.4 else "no") for case, score in scores]
     labels = write(tmp_path / "a.csv", accepted)
-    gated = cli("audit", "gate", out, "--labels", labels, "--json", "--folds", "2")
+    gated = cli("audit", "calibrate", out, "--labels", labels, "--json", "--folds", "2")
     (found,) = json.loads(gated.stdout).values()
     assert found["chosen"]["kappa"] == 1 and 0.3 < found["chosen"]["threshold"] <= 0.45
     assert found["published"]["kappa"] < 1

@@ -194,7 +194,7 @@ def test_the_commands_draw_and_show(runs: list[Path], tmp_path: Path, cli: Cli) 
     folder = tmp_path / "labels"
     draw_sample(runs, "quality", folder, 40)
     rate(folder, "ann", lambda number, run: "6" if run == "secrettuned" else "3", FIELDS)
-    shown = cli("audit", "ratings", folder)
+    shown = cli("audit", "analyze", folder)
     assert shown.returncode == 0, shown.stderr
     for text in ("ann 80 of 80", "overall, 1 to 7", "6.000", "3.000", "secrettuned", "Wilcoxon"):
         assert text in shown.stdout, text

@@ -125,7 +125,7 @@ def test_the_command(tmp_path: Path, cli: Run) -> None:
     labels = write(tmp_path / "l.jsonl", [{"sample_id": k, "label": v} for k, v in human.items()])
     (found,) = run_agree(scores, labels)
     assert found["counts"] == {"tp": 8, "fp": 2, "fn": 1, "tn": 9}
-    text = cli("agree", scores, "--labels", labels)
+    text = cli("audit", "analyze", scores, "--labels", labels)
     assert "precision      0.8000 [0.4270, 0.9555]   n 10\n" in text.stdout
     assert "people pass 0.4500 of them, the metric 0.5000" in text.stdout
     assert "--clusters COLUMN" in text.stdout
@@ -168,10 +168,10 @@ def test_seeds_of_a_prompt_are_no_independent_evidence(tmp_path: Path) -> None:
 def test_the_command_clusters_by_prompt(tmp_path: Path, cli: Run) -> None:
     rows, labels = prompts_with_seeds(0)
     scores, people = write(tmp_path / "s.jsonl", rows), write(tmp_path / "l.jsonl", labels)
-    text = cli("agree", scores, "--labels", people, "--threshold", "0").stdout
+    text = cli("audit", "analyze", scores, "--labels", people, "--threshold", "0").stdout
     assert "100 images in 25 clusters by prompt_id" in text and "--clusters" not in text
     assert [line for line in text.splitlines() if line.startswith("prompt_id")] == []
-    (row,) = json.loads(cli("agree", scores, "--labels", people, "--json").stdout)
+    (row,) = json.loads(cli("audit", "analyze", scores, "--labels", people, "--json").stdout)
     assert (row["clusters"], row["clustered_by"]) == (25, "prompt_id")
     renamed = [
         {"scene": r["prompt_id"], "sample_id": r["sample_id"], "pse": r["pse"]} for r in rows

@@ -107,7 +107,7 @@ def test_limits_of_agreement_hold_95_percent_of_normal_differences() -> None:
 
 def test_labels_of_other_images_are_no_comparison(tmp_path: Path, cli: Cli) -> None:
     roots, labels = two_runs(tmp_path)
-    shown = cli("audit", "judges", *roots, "--labels", labels)
+    shown = cli("audit", "analyze", *roots, "--labels", labels)
     assert shown.returncode == 0, shown.stderr
     assert "kappa" in shown.stdout and "limits of agreement" in shown.stdout
     other = tmp_path / "other.csv"

@@ -1,4 +1,4 @@
-"""`findings`: what readers' labels of real images say, from the command line and against truth."""
+"""`audit findings`: what readers' labels of real images say, by command and against truth."""
 
 import json
 import math
@@ -120,7 +120,7 @@ def test_exchanging_both_things_turns_the_effects_around(tmp_path: Path) -> None
 def test_the_command_prints_every_finding_and_draws_figures(
     published: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
-    done = cli("findings", "--data", published, "--out", tmp_path / "figures")
+    done = cli("audit", "findings", "--data", published, "--out", tmp_path / "figures")
     assert done.returncode == 0, done.stderr
     assert all(f"{name}: " in done.stdout for name in MEANINGS)
     assert "not compared with their digests" in done.stderr + done.stdout
@@ -129,7 +129,7 @@ def test_the_command_prints_every_finding_and_draws_figures(
     for name in figures:
         drawn = (tmp_path / "figures" / name).read_text()
         assert drawn == (Path(__file__).parents[3] / "docs" / name).read_text(), name
-    printed = cli("findings", "--data", published, "--json")
+    printed = cli("audit", "findings", "--data", published, "--json")
     assert {s["name"] for s in json.loads(printed.stdout)["scores"]} == set(MEANINGS)
 
 

@@ -1,4 +1,4 @@
-"""`items`: difficulty and discrimination of prompts, by command and against simulated truth."""
+"""`study items`: difficulty and discrimination, by command and against simulated truth."""
 
 import csv
 import json
@@ -68,7 +68,7 @@ def test_the_command_names_faulty_prompts_and_writes_a_short_form(tmp_path: Path
     table[:, STRANGE] = 1
     runs = written(tmp_path / "runs", table, second)
     out = tmp_path / "items"
-    done = cli("items", *runs, "--out", out, "--judge", "test", "--short-form", 30)
+    done = cli("study", "items", *runs, "--out", out, "--judge", "test", "--short-form", 30)
     assert done.returncode == 0, done.stderr
     assert "120 prompts, 24 generators" in done.stdout and "2 negative" in done.stdout
     assert "5 of 2,880 answers missing" in done.stdout and "short form" in done.stdout
@@ -113,11 +113,11 @@ def test_a_prompt_that_one_judge_reads_otherwise_is_named(tmp_path: Path) -> Non
 def test_refusals_name_what_is_needed(tmp_path: Path, cli: Cli) -> None:
     table, _ = simulated(6, 30)
     runs = written(tmp_path / "runs", table)
-    few = cli("items", *runs[:4], "--out", tmp_path / "out")
+    few = cli("study", "items", *runs[:4], "--out", tmp_path / "out")
     assert_refused(few, "too-few-items", "4 generators", "5 are needed")
-    long = cli("items", *runs, "--out", tmp_path / "out", "--short-form", 30)
+    long = cli("study", "items", *runs, "--out", tmp_path / "out", "--short-form", 30)
     assert_refused(long, "out-of-range", "--short-form 30", "30 prompts")
-    other = cli("items", *runs, "--out", tmp_path / "out", "--suite", "counterfactual")
+    other = cli("study", "items", *runs, "--out", tmp_path / "out", "--suite", "counterfactual")
     assert_refused(other, "unknown-name", "counterfactual", "t2i_correctness")
     with raises("no-such-file", tmp_path / "nothing"):
         read_items(tmp_path / "nothing")
@@ -216,21 +216,21 @@ def test_a_run_of_some_prompts_is_scored_over_all_by_a_model(tmp_path: Path, cli
     numbers = [int(item[3:6]) for item in chosen.items]
     part[numbers] = table[15, numbers]
     (run,) = written(tmp_path / "short", part[None, :])
-    done = cli("items", run, "--by", out, "--json")
+    done = cli("study", "items", run, "--by", out, "--json")
     assert done.returncode == 0, done.stderr
     (score,) = json.loads(done.stdout)
     assert (score["n"], score["prompts"]) == (40, 120) and score["error"] >= chosen.error
     assert abs(score["value"] - table[15].mean()) < 0.1
     low, high = score["interval"]
     assert low < table[15].mean() < high and high - low < 0.4
-    whole = json.loads(cli("items", left_out, "--by", out, "--json").stdout)
+    whole = json.loads(cli("study", "items", left_out, "--by", out, "--json").stdout)
     assert whole[0]["value"] == pytest.approx(table[15].mean())
     assert whole[0]["error"] == pytest.approx(0, abs=1e-9)
-    assert "40 │ 120" in cli("items", run, "--by", out).stdout
-    assert_refused(cli("items", run), "missing-option", "--out", "--by")
-    both = cli("items", run, "--by", out, "--short-form", 3)
+    assert "40 │ 120" in cli("study", "items", run, "--by", out).stdout
+    assert_refused(cli("study", "items", run), "missing-option", "--out", "--by")
+    both = cli("study", "items", run, "--by", out, "--short-form", 3)
     assert_refused(both, "conflicting-options", "--short-form")
     report = json.loads((out / "items.json").read_text())
     for field, code in (("rows_sha256", "different-rows"), ("judge", "different-judges")):
         (out / "items.json").write_text(json.dumps(report | {field: "9"}))
-        assert_refused(cli("items", run, "--by", out), code, "g00", exit_code=1)
+        assert_refused(cli("study", "items", run, "--by", out), code, "g00", exit_code=1)

@@ -101,7 +101,7 @@ def test_each_score_of_the_table_is_drawn_from_all_generators_alike(
 def test_a_study_is_labeled_alone_and_when_it_is_done(
     study: Path, tmp_path: Path, cli: Cli
 ) -> None:
-    with raises("unsupported", "labeled alone", error=UsageError):
+    with raises("unsupported", "taken alone", error=UsageError):
         runs_to_label([study, study / "runs/t2i_correctness/red"], "judge")
     refused = cli("audit", "export", study, "--kind", "quality", "--out", tmp_path / "q")
     assert refused.returncode and "only --kind judge" in refused.stderr
@@ -121,7 +121,7 @@ def test_labels_of_an_unknown_draw_say_what_they_assume(study: Path, cli: Cli) -
     rows = [f"{c['row']}-{c['variant']}-{c['seed']},order,first_left" for c in cases[:6]]
     labels = study.with_name("mine.csv")
     labels.write_text("\n".join(["case,question,label", *rows]) + "\n")
-    for command in (("score", run), ("audit", "judges", run)):
+    for command in (("score", run), ("audit", "analyze", run)):
         printed = cli(*command, "--labels", labels)
         assert printed.returncode == 0, printed.stderr
         assert "mine.csv doesn't say how its images were drawn" in " ".join(printed.stdout.split())

@@ -539,7 +539,7 @@ def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     files = [w for n in "ab" for w in ("--scores", f"{n}={tmp_path / n}.jsonl")]
     out = tmp_path / "race"
-    done = cli("race", *files, "--metric", "pse", "--out", out, "--json")
+    done = cli("study", "race", *files, "--metric", "pse", "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["leaders"] == ["b"]
     for name, row in zip("ab", table, strict=True):  # the same, of ten laws
@@ -548,18 +548,20 @@ def test_the_command_on_recorded_scores(tmp_path: Path, cli: Run) -> None:
             for item, value in zip(ITEMS, row.tolist(), strict=False)
         ]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    laws_race = cli("race", *files, "--metric", "pse", "--out", tmp_path / "laws", "--json")
+    laws_race = cli(
+        "study", "race", *files, "--metric", "pse", "--out", tmp_path / "laws", "--json"
+    )
     decided = json.loads(laws_race.stdout)
     assert decided["clusters"] == 10 and decided["ending"] == "exhausted"
     with (tmp_path / "b.jsonl").open("a") as file:
         file.write(json.dumps({"sample_id": "i09999", "pse": 1, "cluster": "law1"}) + "\n")
     (tmp_path / "a.jsonl").write_text('{"sample_id": "i09999", "pse": 0, "cluster": "law2"}\n')
-    other = cli("race", *files, "--metric", "pse", "--out", tmp_path / "contradiction")
+    other = cli("study", "race", *files, "--metric", "pse", "--out", tmp_path / "contradiction")
     assert_refused(other, "conflicting-labels", "b.jsonl:301", "i09999", "law1", "law2")
     (tmp_path / "a.jsonl").write_text('{"sample_id": "i09999", "pse": 0, "cluster": "law1"}\n')
-    wrong = cli("race", *files, "--metric", "clip", "--out", tmp_path / "other")
+    wrong = cli("study", "race", *files, "--metric", "clip", "--out", tmp_path / "other")
     assert_refused(wrong, "unknown-name", "a.jsonl", "metric", "'clip'", "pse")
-    none = cli("race", "--out", tmp_path / "other")
+    none = cli("study", "race", "--out", tmp_path / "other")
     assert_refused(none, "missing-option", "--scores", "--suite", "--generator", "--judge")
 
 
@@ -596,7 +598,7 @@ def test_regret_and_pulls_are_the_bandits_course(tmp_path: Path, cli: Run) -> No
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     files = [w for n in "ab" for w in ("--scores", f"{n}={tmp_path / n}.jsonl")]
     options = ("--metric", "pse", "--policy", "ucb", "--rounds", "12", "--out", tmp_path / "race")
-    done = cli("race", *files, *options)
+    done = cli("study", "race", *files, *options)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^pulls\.b\s+\d+$", done.stdout, re.MULTILINE)
     assert re.search(r"^regret\s+\d+\.\d{4}$", done.stdout, re.MULTILINE)

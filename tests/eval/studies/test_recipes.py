@@ -61,7 +61,7 @@ def answer(body: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two results of `mine`, without the mining."""
+    """Two results of `corpus mine`, without the mining."""
     found = {}
     for name, aligned in (("LAION-2B-en-aesthetic", 9), ("DataComp-Large", 6)):
         folder = tmp_path_factory.mktemp(name)
@@ -235,7 +235,7 @@ def test_a_corpus_that_is_not_mined_names_the_command(tmp_path: Path) -> None:
         run_study(file, tmp_path / "study")
     assert len(plan_study(file).problems) == 2
     (tmp_path / RESULT).write_text('{"single_probe": {}}')
-    with raises("bad-format", "`counterprior mine`"):
+    with raises("bad-format", "`counterprior corpus mine`"):
         read_corpus(tmp_path)
 
 

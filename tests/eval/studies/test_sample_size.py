@@ -1,4 +1,4 @@
-"""`plan`: how many items tell two generators apart."""
+"""`study power`: how many items tell two generators apart."""
 
 import json
 import random
@@ -108,5 +108,7 @@ def test_what_can_not_be_planned_says_why(
 
 
 def test_the_command(cli: Cli) -> None:
-    done = cli("plan", "--rate", "0.7", "--rate", "0.75", "--discordance", "0.2", "--json")
+    done = cli(
+        "study", "power", "--rate", "0.7", "--rate", "0.75", "--discordance", "0.2", "--json"
+    )
     assert json.loads(done.stdout)["items"] == 621

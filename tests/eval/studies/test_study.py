@@ -298,10 +298,10 @@ def test_the_command_line_says_what_failed(text_release: Path, tmp_path: Path, c
     assert table.returncode == 0 and not found["complete"] and "is not complete" in table.stderr
     status = json.loads(cli("study", "status", tmp_path / "out", "--json").stdout)
     assert [one["state"] for one in status] == ["done", "failed"]
-    report = cli("study", "report", tmp_path / "out", "--out", tmp_path / "site")
+    report = cli("report", tmp_path / "out", "--out", tmp_path / "site")
     assert_refused(report, "incomplete-run", tmp_path / "out", "1 of", "x shut", exit_code=1)
     place = (tmp_path / "out", "--out", tmp_path / "site", "--partial")
-    report = cli("study", "report", *place, "--export", "inspect")
+    report = cli("report", *place, "--export", "inspect")
     assert report.returncode == 0 and (tmp_path / "site" / "index.html").exists()
     (log,) = (tmp_path / "site" / "export" / "inspect").glob("*.json")
     exported = json.loads(log.read_text())

@@ -273,7 +273,7 @@ def test_prompts_are_read_by_rules_or_from_what_a_model_read(tmp_path: Path) -> 
     with raises("unknown-option", "implied", "maybe", error=UsageError):
         PromptFile.parse(f"{log}?implied=maybe")
     log.write_text(json.dumps({"prompt": "x"}) + "\n")
-    with raises("bad-format", ":1:", "relations.jsonl", "`author relations`", error=DataError):
+    with raises("bad-format", ":1:", "relations.jsonl", "`spatial relations`", error=DataError):
         PromptFile(log).rows()
     text.write_text("A sunset.\n")
     with raises("nothing-to-do", "p.txt", error=DataError):
