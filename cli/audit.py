@@ -132,8 +132,8 @@ def calibrate(
         Sampling(help="Promise that at most this share of accepted verdicts is wrong, e.g. 0.1."),
     ] = None,
     delta: Annotated[
-        float, Sampling(help="With --risk: probability that the promise is broken.")
-    ] = 0.1,
+        float | None, Sampling(help="With --risk: probability that the promise is broken; 0.1.")
+    ] = None,
     out: Annotated[Path | None, Output(help="JSON with the whole grid.")] = None,
     json: Json = False,
 ) -> None:
@@ -150,7 +150,7 @@ def calibrate(
     from ..eval.people.sampling import is_run
 
     if is_run(sources[0]):
-        of_detections = {"--rules": rules, "--risk": risk, "--out": out}
+        of_detections = {"--rules": rules, "--risk": risk, "--delta": delta, "--out": out}
         if needless := [name for name, value in of_detections.items() if value is not None]:
             raise UsageError(
                 f"{needless[0]} is for detections, and {sources[0]} is a run",
@@ -171,7 +171,7 @@ def calibrate(
             "pass --rules, the checker.yaml to start from, and no --question",
             code="missing-option",
         )
-    promise = None if risk is None else Promise(risk, delta)
+    promise = None if risk is None else Promise(risk, 0.1 if delta is None else delta)
     pixels = Size.parse(size)
     metrics = calibrate_files(sources, labels, rules, pixels, folds, out, promise)
     print_metrics(metrics, json)

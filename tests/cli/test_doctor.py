@@ -1,14 +1,19 @@
 """What `counterprior doctor` says of a machine."""
 
 import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from refusals import assert_refused
 
 from counterprior.cli.doctor import doctor
 from counterprior.eval.checkpoints import machine
 from counterprior.eval.checkpoints.machine import examine_machine
 from counterprior.extras import install_command
 
+Run = Callable[..., subprocess.CompletedProcess[str]]
 SECRET = "sk-very-secret-0123456789"
 
 
@@ -42,3 +47,12 @@ def test_a_missing_library_is_named_with_its_extra(
     assert found.extras["models"]["torch"]
     doctor()
     assert f"no-such-library missing; {install_command('models')}" in capsys.readouterr().out
+
+
+def test_the_folder_and_the_machine_are_two_questions(tmp_path: Path, cli: Run) -> None:
+    """What is about a folder needs one, and what is about the machine takes none."""
+    for words in (("--worst",), ("--billed", "1"), ("--repair",)):
+        assert_refused(cli("doctor", *words), "missing-option", words[0], "FOLDER")
+    for words in (("--selftest",), ("--judge", "pixels")):
+        assert_refused(cli("doctor", tmp_path, *words), "conflicting-options", words[0], tmp_path)
+    assert_refused(cli("doctor", tmp_path / "gone"), "no-such-file", tmp_path / "gone")

@@ -145,7 +145,7 @@ def test_rules_read_the_scene_of_saved_images(text_release: Path, cli: Cli, tmp_
     holds = labels.count("holds")
     assert holds >= 2 and set(labels) <= {"holds", "error"}, "others are not in the atlas"
     detected = cli(
-        *("detect", str(out / "manifest.jsonl"), "--detector", "scene"),
+        *("spatial", "detect", str(out / "manifest.jsonl"), "--detector", "scene"),
         *("--out", str(tmp_path / "d.jsonl")),
     )
     assert detected.returncode == 0, detected.stderr

@@ -187,7 +187,7 @@ def test_a_race_draws_by_the_model_and_names_one_that_does_not_fit(
         ]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
     files = [w for n in ("worst", "best") for w in ("--scores", f"{n}={tmp_path / n}.jsonl")]
-    race = ("race", *files, "--metric", "right", "--json")
+    race = ("study", "race", *files, "--metric", "right", "--json")
     plain = cli(*race, "--out", tmp_path / "plain")
     informed = cli(*race, "--items", out, "--out", tmp_path / "informed")
     assert informed.returncode == plain.returncode == 0, informed.stderr
