@@ -13,6 +13,7 @@ from .options import (
     Base,
     Batch,
     Concurrency,
+    Further,
     Input,
     Json,
     Laws,
@@ -122,19 +123,19 @@ def consistency(
     base: Base = None,
     reviewer: Reviewer = "",
     second_reviewer: Annotated[
-        str, Model(help="Spec of a third model that reviews independently.")
+        str, Further(help="Spec of a third model that reviews independently.")
     ] = "",
     drawer: Annotated[str, Model(help="Spec of the generator that draws the captions.")] = "",
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of images.")] = None,
     smallest_side: Annotated[
-        int, Sampling(min=1, help="Smallest side in pixels; smaller images are left out.")
+        int, Further(min=1, help="Smallest side in pixels; smaller images are left out.")
     ] = 512,
     cycles: Annotated[
-        int, Sampling(min=1, help="Annotations per image at most, until reviewers accept one.")
+        int, Further(min=1, help="Annotations per image at most, until reviewers accept one.")
     ] = 3,
     answerable: Annotated[
         bool,
-        Model("--answerable", help="Reject questions that the caption alone does not answer."),
+        Further("--answerable", help="Reject questions that the caption alone does not answer."),
     ] = False,
     concurrency: Concurrency = 8,
 ) -> None:

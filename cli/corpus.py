@@ -12,7 +12,18 @@ from typer import Argument, Option
 
 from ..cpus import available_cpus
 from ..errors import UsageError
-from .options import CallOptions, Cost, EngineName, Input, Json, MaxUsd, Model, Output, Sampling
+from .options import (
+    CallOptions,
+    Cost,
+    EngineName,
+    Further,
+    Input,
+    Json,
+    MaxUsd,
+    Model,
+    Output,
+    Sampling,
+)
 from .progress import progress_bar
 from .show_corpus import print_control, print_flips, print_mined, print_truth
 
@@ -21,33 +32,34 @@ def mine(
     source: Annotated[list[str], Argument(help="Files, folders, globs, hf://datasets/….")],
     out: Annotated[Path, Output(help="Folder of the run; one for each source.")],
     preset: Annotated[str, Input(help="laion, datacomp or cc3m.")] = "",
-    caption_column: Annotated[str, Input(help="Column of captions.")] = "",
-    url_column: Annotated[str, Input(help="Column of image addresses.")] = "",
-    image_column: Annotated[str, Input(help="Column with images or their file names.")] = "",
+    caption_column: Annotated[str, Further(help="Column of captions.")] = "",
+    url_column: Annotated[str, Further(help="Column of image addresses.")] = "",
+    image_column: Annotated[str, Further(help="Column with images or their file names.")] = "",
     images: Annotated[
         Path | None,
         Input(help="Folder of the files that --image-column names, if not beside the source."),
     ] = None,
     min_similarity: Annotated[
-        float | None, Input(help="Minimum similarity of image and caption, as given by the source.")
+        float | None,
+        Further(help="Minimum similarity of image and caption, as given by the source."),
     ] = None,
     stage: Annotated[str, Input(help="How far to go: pairs, images or layout.")] = "pairs",
     reference: Annotated[
-        bool, Input("--reference", help="Use spaCy alone, without the prefilter.")
+        bool, Further("--reference", help="Use spaCy alone, without the prefilter.")
     ] = False,
     judge: Annotated[str, Model(help="Judge spec, for the stage layout.")] = "",
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of rows to read.")] = None,
-    sample: Annotated[float, Sampling(help="Share of rows, in (0, 1].")] = 1.0,
-    seed: Annotated[int, Sampling(min=0, help="Seed of the sample.")] = 0,
+    sample: Annotated[float, Further(help="Share of rows, in (0, 1].")] = 1.0,
+    seed: Annotated[int, Further(min=0, help="Seed of the sample.")] = 0,
     engine: EngineName = "local",
-    shard: Annotated[str, Cost(help="I/N: mine only this part of the pairs, e.g. 2/8.")] = "",
+    shard: Annotated[str, Further(help="I/N: mine only this part of the pairs, e.g. 2/8.")] = "",
     workers: Annotated[int, Cost(min=1, help="Processes.")] = available_cpus(),
-    threads: Annotated[int, Cost(min=1, help="Downloads at the same time.")] = 32,
+    threads: Annotated[int, Further(min=1, help="Downloads at the same time.")] = 32,
     retry_failed: Annotated[
-        bool, Cost("--retry-failed", help="Try failed downloads again.")
+        bool, Further("--retry-failed", help="Try failed downloads again.")
     ] = False,
     max_usd: MaxUsd = None,
-    contact: Annotated[str, Output(help="Web page or mail address that site owners see.")] = "",
+    contact: Annotated[str, Further(help="Web page or mail address that site owners see.")] = "",
     loopback: Annotated[bool, Option("--loopback-for-tests", hidden=True)] = False,
 ) -> None:
     """Mine captions for pairs, fetch their images, judge their layout; run again to continue.

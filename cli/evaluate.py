@@ -15,6 +15,7 @@ from .options import (
     BenchmarkName,
     CallOptions,
     Endpoint,
+    Further,
     GeneratorSpec,
     Input,
     Json,
@@ -157,13 +158,13 @@ def evaluate(
     ] = None,
     implied: Annotated[
         bool,
-        Input("--implied", help="With --prompts: also count relations that follow from others."),
+        Further("--implied", help="With --prompts: also count relations that follow from others."),
     ] = False,
     benchmark: BenchmarkName = "",
     method: Methods = None,
     gold: Annotated[
         Path | None,
-        Input(help="Folder of `judge-check`; by default the judge is checked first, in OUT/gold."),
+        Further(help="Folder of `judge-check`; by default judges are checked first, in OUT/gold."),
     ] = None,
     unchecked: Annotated[
         bool, Input("--unchecked", help="Skip the judge's check on gold images.")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import UsageError
@@ -27,6 +27,7 @@ from . import (
     study,
 )
 from .console import failing
+from .help import FailingCommand
 from .options import with_option_groups
 
 Commands = dict[str, Callable[..., None]]
@@ -136,14 +137,6 @@ MOVED = {
     "verify-holdout": "verify PUBLIC --holdout PRIVATE --salt-file FILE",
 }
 """Former name of a command -> what does the same now."""
-
-
-class FailingCommand(TyperCommand):
-    """A command whose errors and exit codes come from `failing`."""
-
-    def invoke(self, ctx: Any) -> Any:
-        with failing():
-            return super().invoke(ctx)
 
 
 class CommandGroup(TyperGroup):

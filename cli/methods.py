@@ -11,7 +11,7 @@ from ..errors import UsageError
 from .console import print_note
 from .options import (
     CallOptions,
-    Cost,
+    Further,
     Input,
     Json,
     MaxUsd,
@@ -57,21 +57,21 @@ def tune(
     export: Annotated[
         str, Output(help="`imagefolder`: write the images for other trainers instead.")
     ] = "",
-    mirrored: Annotated[bool, Sampling(help="Train on the mirror images too.")] = True,
-    held_out: Annotated[int, Sampling(min=0, help="Pairs for the validation curve.")] = 50,
+    mirrored: Annotated[bool, Further(help="Train on the mirror images too.")] = True,
+    held_out: Annotated[int, Further(min=0, help="Pairs for the validation curve.")] = 50,
     steps: Annotated[int, Sampling(min=1, help="Updates.")] = 10_000,
-    rank: Annotated[int, Sampling(min=1, help="Rank and alpha for linear layers.")] = 32,
-    conv_rank: Annotated[int, Sampling(min=1, help="Rank and alpha for convolutions.")] = 16,
-    learning_rate: Annotated[float, Sampling(help="Learning rate.")] = 1e-4,
-    optimizer: Annotated[str, Sampling(help="adamw8bit (bitsandbytes) or adamw.")] = "adamw8bit",
+    rank: Annotated[int, Further(min=1, help="Rank and alpha for linear layers.")] = 32,
+    conv_rank: Annotated[int, Further(min=1, help="Rank and alpha for convolutions.")] = 16,
+    learning_rate: Annotated[float, Further(help="Learning rate.")] = 1e-4,
+    optimizer: Annotated[str, Further(help="adamw8bit (bitsandbytes) or adamw.")] = "adamw8bit",
     size: Annotated[
-        int, Sampling(min=32, help="Side of a square with the images' area, pixels.")
+        int, Further(min=32, help="Side of a square with the images' area, pixels.")
     ] = 512,
     seed: Annotated[int, Sampling(min=0, help="Seed of weights, order, times and noise.")] = 0,
-    validate_every: Annotated[int, Cost(min=1, help="Steps between validations.")] = 1000,
-    checkpoint_every: Annotated[int, Cost(min=1, help="Steps between checkpoints.")] = 250,
+    validate_every: Annotated[int, Further(min=1, help="Steps between validations.")] = 1000,
+    checkpoint_every: Annotated[int, Further(min=1, help="Steps between checkpoints.")] = 250,
     gradient_checkpointing: Annotated[
-        bool, Cost("--gradient-checkpointing", help="Slower, but needs less memory.")
+        bool, Further("--gradient-checkpointing", help="Slower, but needs less memory.")
     ] = False,
     max_usd: MaxUsd = None,
     prices: Prices = None,

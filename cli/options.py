@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from .help import COST, FURTHER, INPUT, MODEL, OUTPUT, SAMPLING, HelpAll
+
 if TYPE_CHECKING:
     from ..agents.session import SessionSettings
     from ..eval.engine.costs import Cost as RunCost
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     from ..eval.results.scoring import ScoreSettings
     from ..eval.workers.farm import Scale
 
-Input = partial(typer.Option, rich_help_panel="Input")
-Model = partial(typer.Option, rich_help_panel="Model")
-Sampling = partial(typer.Option, rich_help_panel="Sampling")
-Cost = partial(typer.Option, rich_help_panel="Cost and speed")
-Output = partial(typer.Option, rich_help_panel="Output")
+Input = partial(typer.Option, rich_help_panel=INPUT)
+Model = partial(typer.Option, rich_help_panel=MODEL)
+Sampling = partial(typer.Option, rich_help_panel=SAMPLING)
+Cost = partial(typer.Option, rich_help_panel=COST)
+Output = partial(typer.Option, rich_help_panel=OUTPUT)
+Further = partial(typer.Option, rich_help_panel=FURTHER)
+"""An option that only `--help-all` shows."""
 
 Json = Annotated[bool, Output("--json", help="Print JSON instead of text.")]
 
@@ -38,7 +42,7 @@ Endpoint = Annotated[str | None, Output(help="URL of another Hub.")]
 
 # Runs
 Data = Annotated[str, Input(help="Release: a folder, or NAMESPACE/NAME on the Hub.")]
-Revision = Annotated[str | None, Input(help="Tag or commit, if the release is on the Hub.")]
+Revision = Annotated[str | None, Further(help="Tag or commit, if the release is on the Hub.")]
 SuiteName = Annotated[str, Input(help="Config, e.g. t2i_homogenization.")]
 GeneratorSpec = Annotated[str, Model(help="Spec: folder:DIR, render:?order_bias=1, ...")]
 Methods = Annotated[
@@ -54,15 +58,17 @@ SomeJudges = Annotated[
 ]
 BenchmarkName = Annotated[
     str,
-    Input(
+    Further(
         "--benchmark",
         help="With --prompts: whose list it is: compbench, geneval, hrs, visor, whatsup.",
     ),
 ]
 Probes = Annotated[str, Model(help="Controls for the judge, separated by commas: mirror,swap.")]
-Persona = Annotated[str, Model(help="How judges are asked: standard, strict, or as in the paper.")]
+Persona = Annotated[
+    str, Further(help="How judges are asked: standard, strict or paper, as published.")
+]
 Frames = Annotated[
-    str, Model(help="Frames of a clip: first,middle,last; numbers; count=8; or rate=2.")
+    str, Further(help="Frames of a clip: first,middle,last; numbers; count=8; or rate=2.")
 ]
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
 Only = Annotated[
@@ -109,25 +115,26 @@ Exports = Annotated[
 Benchmarked = Annotated[
     str, Output("--dataset", help="For `--export hub`: NAMESPACE/NAME@vX.Y.Z of the rows.")
 ]
-AcrossJudges = Annotated[bool, Input(help="Compare runs although their judges differ.")]
+AcrossJudges = Annotated[bool, Further(help="Compare runs although their judges differ.")]
 
 # Paid calls
 MaxUsd = Annotated[float | None, Cost(min=0, help="Cap in US dollars; no call exceeds it.")]
-Prices = Annotated[Path | None, Cost(help="YAML of your own prices, in US dollars.")]
+Prices = Annotated[Path | None, Further(help="YAML of your own prices, in US dollars.")]
 Concurrency = Annotated[int, Cost(min=1, help="Calls at the same time.")]
 RetryFailed = Annotated[
-    bool, Cost("--retry-failed", help="Ask again what is recorded as rejected by the server.")
+    bool, Further("--retry-failed", help="Ask again what is recorded as rejected by the server.")
 ]
 
 # Processes that share the work
 Workers = Annotated[
-    int | None, Cost(min=1, help="Number of worker processes; one, or one per device, by default.")
+    int | None,
+    Further(min=1, help="Worker processes; one, or one per device, by default."),
 ]
-Devices = Annotated[str, Cost(help="GPUs for the workers, e.g. 0,1; all visible ones by default.")]
+Devices = Annotated[str, Further(help="GPUs for the workers, e.g. 0,1; all visible by default.")]
 ShardText = Annotated[
-    str, Cost("--shard", help="I/N: make and judge only this part of the run, e.g. 2/8.")
+    str, Further("--shard", help="I/N: make and judge only this part of the run, e.g. 2/8.")
 ]
-EngineName = Annotated[str, Cost("--engine", help="local, or ray: workers on a Ray cluster.")]
+EngineName = Annotated[str, Further("--engine", help="local, or ray: workers on a Ray cluster.")]
 
 # Writing content with models
 Backend = Annotated[str, Model(help="openai:MODEL[@URL], anthropic:MODEL or scripted:FILE.")]
@@ -291,10 +298,12 @@ class SessionOptions:
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Returns the command with every parameter that is a group of options replaced by the fields
-    of the group, each an option; the command receives the group."""
+    of the group, each an option after its own; the command receives the group. `--help-all` is
+    added where an option is in the panel of further ones."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type] = {}
     parameters: list[Parameter] = []
+    shared: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         hint = hints[parameter.name]
         if not is_dataclass(hint):
@@ -302,13 +311,19 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             continue
         assert isinstance(hint, type)
         groups[parameter.name] = hint
-        parameters += [
+        shared += [
             option.replace(kind=Parameter.KEYWORD_ONLY)
             for option in signature(hint, eval_str=True).parameters.values()
         ]
+    parameters += shared
+    if any(_is_further(parameter.annotation) for parameter in parameters):
+        parameters.append(
+            Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll)
+        )
 
     @wraps(command)
     def grouped(**values: Any) -> None:
+        values.pop("help_all", None)
         for name, group in groups.items():
             options = {f.name: values.pop(f.name) for f in fields(group) if f.name in values}
             values[name] = group(**options)
@@ -317,3 +332,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     grouped.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     grouped.__annotations__ = {p.name: p.annotation for p in parameters}
     return grouped
+
+
+def _is_further(annotation: Any) -> bool:
+    facts = getattr(annotation, "__metadata__", ())
+    return any(getattr(fact, "rich_help_panel", None) == FURTHER for fact in facts)

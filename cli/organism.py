@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from .console import print_json, print_note
-from .options import Cost, Input, Json, Model, Output, Sampling
+from .options import Cost, Further, Input, Json, Model, Output, Sampling
 from .progress import progress_bar
 
 
@@ -20,22 +20,22 @@ def train(
     ] = 0.5,
     preference_sd: Annotated[
         float,
-        Input(min=0, max=10, help="Spread of the animals' own bias of standing left, in logits."),
+        Further(min=0, max=10, help="Spread of the animals' own bias of standing left, in logits."),
     ] = 0,
-    single: Annotated[float, Input(min=0, max=1, help="Share of scenes with one animal.")] = 0.1,
+    single: Annotated[float, Further(min=0, max=1, help="Share of scenes with one animal.")] = 0.1,
     explicit: Annotated[
-        float, Input(min=0, max=1, help="Share of captions that say who stands left or right.")
+        float, Further(min=0, max=1, help="Share of captions that say who stands left or right.")
     ] = 0.1,
     unnamed: Annotated[
-        float, Input(min=0, max=1, help="Share of captions that name nobody: `Two animals.`")
+        float, Further(min=0, max=1, help="Share of captions that name nobody: `Two animals.`")
     ] = 0.05,
     dropout: Annotated[
-        float, Input(min=0, max=1, help="Share of empty captions, which guidance needs.")
+        float, Further(min=0, max=1, help="Share of empty captions, which guidance needs.")
     ] = 0.1,
-    noise: Annotated[float, Input(min=0, max=1, help="Share of captions of another scene.")] = 0,
+    noise: Annotated[float, Further(min=0, max=1, help="Share of captions of another scene.")] = 0,
     pair_bias: Annotated[
         Path | None,
-        Input(help="Order biases of single pairs: rows with a, b and order_bias, in JSON Lines."),
+        Further(help="Order biases of single pairs: rows with a, b and order_bias, in JSON Lines."),
     ] = None,
     floats: Annotated[
         list[str] | None, Input(help="Animal that hangs in the air in every scene; repeatable.")
@@ -43,7 +43,7 @@ def train(
     language: Annotated[str, Input(help="Language of the captions: en, ar or he.")] = "en",
     images: Annotated[
         Path | None,
-        Input(help="Train on these images in place of drawn scenes: rows with image and caption."),
+        Further(help="Train on these images, not on drawn scenes: rows with image and caption."),
     ] = None,
     size: Annotated[str, Model(help="smallest, small, or tiny: seconds, learns nothing.")] = (
         "small"
@@ -62,7 +62,7 @@ def train(
         int | None, Cost(min=1, help="Updates of the denoiser; by default the size's.")
     ] = None,
     seed: Annotated[int, Sampling(min=0, help="Seed of weights, captions, order and noise.")] = 0,
-    checkpoint_every: Annotated[int, Cost(min=1, help="Updates between checkpoints.")] = 200,
+    checkpoint_every: Annotated[int, Further(min=1, help="Updates between checkpoints.")] = 200,
     json: Json = False,
 ) -> None:
     """Train a tiny text-to-image model whose captions have a known order bias.

@@ -18,6 +18,7 @@ from .options import (
     Bank,
     CallOptions,
     Cost,
+    Further,
     HubOptions,
     Input,
     Json,
@@ -53,25 +54,25 @@ def build(
         str, Input(help="Spec of a judge; only seed images that it accepts are kept.")
     ] = "",
     seed_license: Annotated[
-        str, Input(help="SPDX id of their license, unless `render:` draws them.")
+        str, Further(help="SPDX id of their license, unless `render:` draws them.")
     ] = "",
     seed: Annotated[int, Sampling(min=0, help="Seed of the sampled suites.")] = 0,
-    seed_tries: Annotated[int, Sampling(min=1, help="Maximum number of attempts for a scene.")] = 8,
+    seed_tries: Annotated[int, Further(min=1, help="Maximum number of attempts for a scene.")] = 8,
     holdout: Annotated[float | None, Sampling(help="Share of rows to hold out, e.g. 0.1.")] = None,
     salt_file: Annotated[
         Path | None, Sampling(help="File with the secret that selects the held-out rows.")
     ] = None,
     baselines: Annotated[
         list[Path] | None,
-        Input(help="Published study, downloaded: its scores go on the card; repeatable."),
+        Further(help="Published study, downloaded: its scores go on the card; repeatable."),
     ] = None,
     jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = available_cpus(),
     out: Annotated[Path, Output(help="Folder of the release.")] = DIST,
     holdout_out: Annotated[
-        Path | None, Output(help="Folder of the held-out rows; OUT-holdout by default.")
+        Path | None, Further(help="Folder of the held-out rows; OUT-holdout by default.")
     ] = None,
     seeds_out: Annotated[
-        Path | None, Output(help="Folder of the judged seed images; OUT-seeds by default.")
+        Path | None, Further(help="Folder of the judged seed images; OUT-seeds by default.")
     ] = None,
 ) -> None:
     """Make the release from the banks: no key, no network, no GPU, no model call.

@@ -14,6 +14,7 @@ from .console import print_json
 from .options import (
     CallOptions,
     Data,
+    Further,
     Input,
     Json,
     JudgeNames,
@@ -233,7 +234,7 @@ def race(
     scores: Annotated[
         list[str] | None, Input(help="Recorded scores instead of models: NAME=FILE; repeatable.")
     ] = None,
-    metric: Annotated[str, Input(help="Column of --scores, in [0, 1].")] = "score",
+    metric: Annotated[str, Further(help="Column of --scores, in [0, 1].")] = "score",
     items: Annotated[
         Path | None,
         Input(help="Folder of `study items`: draw prompts that tell more apart more often."),
@@ -242,12 +243,12 @@ def race(
     limit: Limit = None,
     policy: Annotated[str, Sampling(help="eliminate, or ucb as published.")] = "eliminate",
     by: Annotated[
-        str, Sampling(help="What to race on: the judge's label, or the number that it measures.")
+        str, Further(help="What to race on: the judge's label, or the number that it measures.")
     ] = "label",
-    rounds: Annotated[int, Sampling(min=1, help="Pulls of ucb.")] = 100,
-    alpha: Annotated[float, Sampling(help="Probability of dropping the best.")] = 0.05,
-    delta: Annotated[float, Sampling(help="Difference that counts as a tie.")] = 0.0,
-    seed: Annotated[int, Sampling(help="Seed of the order of items.")] = 0,
+    rounds: Annotated[int, Further(min=1, help="Pulls of ucb.")] = 100,
+    alpha: Annotated[float, Further(help="Probability of dropping the best.")] = 0.05,
+    delta: Annotated[float, Further(help="Difference that counts as a tie.")] = 0.0,
+    seed: Annotated[int, Further(help="Seed of the order of items.")] = 0,
     json: Json = False,
 ) -> None:
     """Find the best generator with as few images as possible.

@@ -134,7 +134,9 @@ def _command(name: str, command: Any) -> Iterator[str]:
             )
         else:
             yield from (_escaped(_one_line(part.removeprefix("\b"))), "")
-    parameters = [p for p in command.params if not getattr(p, "hidden", False)]
+    parameters = [
+        p for p in command.params if not getattr(p, "hidden", False) and p.name != "help_all"
+    ]
     if parameters:
         yield from ("| option | default | what it is |", "| --- | --- | --- |")
         yield from map(_parameter, parameters)

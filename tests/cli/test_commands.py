@@ -1,10 +1,15 @@
 """The command line's own rules: short commands, help with an example, options in panels."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
+from counterprior.cli.help import FURTHER
+from counterprior.cli.help import PANELS as PANEL_ORDER
 from counterprior.cli.main import AUDIT, AUTHOR, CORPUS, ORGANISM, PANELS, SPATIAL, STUDY, app
 
 GROUPS = {
@@ -57,3 +62,27 @@ def test_every_option_has_help_and_a_panel() -> None:
         or not (parameter.param_type_name == "argument" or parameter.rich_help_panel)
     ]
     assert not wrong
+
+
+def panels(printed: str) -> list[str]:
+    """Titles of the panels of a help page."""
+    return re.findall(r"╭─ (.+?) ─", printed)
+
+
+def test_help_fits_a_screen_and_help_all_has_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal of 100 columns; the panels come in one order."""
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in FUNCTIONS:
+        short = CliRunner().invoke(app, [*name.split(), "--help"]).output
+        assert len(short.splitlines()) <= 50, name
+        options = [p for p in COMMANDS[name].params if p.opts[0].startswith("--") and not p.hidden]
+        further = {p.opts[0] for p in options if p.rich_help_panel == FURTHER}
+        shown = set(re.findall(r"│ \*? *(--[\w-]+)", short))
+        assert shown == {p.opts[0] for p in options} - further | {"--help"}
+        assert panels(short) == [p for p in ("Arguments", *PANEL_ORDER) if p in panels(short)]
+        assert ("--help-all" in shown) == bool(further)
+        if further:
+            full = CliRunner().invoke(app, [*name.split(), "--help-all"])
+            assert full.exit_code == 0
+            assert set(re.findall(r"│ \*? *(--[\w-]+)", full.output)) == shown | further
+    assert FURTHER in panels(full.output) and FURTHER not in panels(short)
