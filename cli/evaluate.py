@@ -15,6 +15,7 @@ from .options import (
     BenchmarkName,
     CallOptions,
     Endpoint,
+    Explain,
     Further,
     GeneratorSpec,
     Input,
@@ -117,18 +118,27 @@ def score(
         Output("--latent", help="Also estimate scores from all judges and people together."),
     ] = False,
     groups: Annotated[bool, Output(help="Also print the scores of groups.")] = False,
+    explain: Explain = False,
     json: Json = False,
 ) -> None:
-    """Print scores with their n, interval and what was left out; write them into each run.
+    """Print the headline score and its checks, with n, intervals and what was left out.
+
+    All scores are written into each run.
 
     Example: `counterprior score run --labels labels.csv --json`
     """
-    _print_scores(
-        runs, judges.settings(labels=labels, card=card, gold=gold, latent=latent), groups, json
-    )
+    settings = judges.settings(labels=labels, card=card, gold=gold, latent=latent)
+    _print_scores(runs, settings, json, groups=groups, explain=explain)
 
 
-def _print_scores(runs: Sequence[Path], settings: ScoreSettings, groups: bool, json: bool) -> None:
+def _print_scores(
+    runs: Sequence[Path],
+    settings: ScoreSettings,
+    json: bool,
+    *,
+    groups: bool = False,
+    explain: bool = False,
+) -> None:
     from ..eval.results.parallel import score_results
     from ..eval.results.scoring import results_json, write_results
 
@@ -138,7 +148,7 @@ def _print_scores(runs: Sequence[Path], settings: ScoreSettings, groups: bool, j
     if json:
         print(results_json(results))
     else:
-        print_results(results, groups)
+        print_results(results, groups, explain)
 
 
 def evaluate(
@@ -169,6 +179,7 @@ def evaluate(
     unchecked: Annotated[
         bool, Input("--unchecked", help="Skip the judge's check on gold images.")
     ] = False,
+    explain: Explain = False,
     json: Json = False,
 ) -> None:
     """Run `generate`, `judge` and `score` one after the other; run again to continue.
@@ -200,16 +211,16 @@ def evaluate(
                 before=None if unchecked else check,
             )
         )
-    _score_unless_shard(out, workers.shard, json)
+    _score_unless_shard(out, workers.shard, json, explain)
 
 
-def _score_unless_shard(out: Path, shard: str, json: bool) -> None:
+def _score_unless_shard(out: Path, shard: str, json: bool, explain: bool) -> None:
     """Prints the scores of a run. A shard can't know whether it is the last to end, so it names
     the command that scores all of them."""
     if not shard:
         from ..eval.results.scoring import ScoreSettings
 
-        _print_scores([out], ScoreSettings(), False, json)
+        _print_scores([out], ScoreSettings(), json, explain=explain)
     else:
         print_note(f"shard {shard} of {out} is done: run `counterprior score {out}` after the last")
 

@@ -34,6 +34,8 @@ Further = partial(typer.Option, rich_help_panel=FURTHER)
 
 Json = Annotated[bool, Output("--json", help="Print JSON instead of text.")]
 
+Explain = Annotated[bool, Output("--explain", help="Print all scores, each with what it means.")]
+
 # Releases
 DIST = Path("dist/counterprior")
 Bank = Annotated[Path | None, Input(help="Folder of the bank; the shipped one by default.")]

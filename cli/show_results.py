@@ -13,6 +13,7 @@ from .console import console, new_table, print_note
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ..eval.core import Score
     from ..eval.engine.steps import Done
     from ..eval.results.detectability import DetectorCheck
     from ..eval.results.judge_card import HumanAgreement, JudgeCard
@@ -48,21 +49,25 @@ def print_done(done: Done) -> None:
         print_note(f"spent {done.spending}")
 
 
-def print_results(results: Sequence[Result], groups: bool) -> None:
-    """Prints a table of scores for each run and judge, and the judge's card."""
-    from ..eval.results.tables import discoveries
+def print_results(results: Sequence[Result], groups: bool, explain: bool) -> None:
+    """Prints a table of scores for each run and judge, and the judge's card.
+
+    explain: all scores with what each means, in place of the headline score and its checks.
+    """
+    from ..eval.results.tables import discoveries, leading
 
     output = console(width=120)
     for result in results:
-        output.print(_scores(result, groups))
-        for line in (*_folded(result), *discoveries(result.scores)) if groups else ():
+        scores = result.scores if explain else leading(result)
+        output.print(_scores(result, scores, groups))
+        for line in (*_folded(scores), *discoveries(scores)) if groups else ():
             output.print(line, style="dim", highlight=False)
         output.print(_judge(result.card))
         for question, agreement in result.card.agreement.items():
             output.print(_confusion(question, agreement))
             if agreement.kappa.warning:
                 output.print(agreement.kappa.warning, style="dim", highlight=False)
-        for line in _explained(result):
+        for line in _explained(result) if explain else _unexplained(result, scores):
             output.print(line, style="dim", highlight=False)
     for folder, alpha in {result.folder: result.alpha for result in results}.items():
         for question, value in alpha.items():
@@ -308,13 +313,13 @@ def print_checks(checks: Sequence[Check]) -> None:
     output.print(f"{held} of {len(checks)} corrected intervals hold the truth")
 
 
-def _scores(result: Result, groups: bool) -> Table:
+def _scores(result: Result, scores: Sequence[Score], groups: bool) -> Table:
     from ..eval.results.tables import COLUMNS, cells, few, read_order, title
 
-    folded = {f"{column}={v}" for column, values in few(result.scores).items() for v in values}
+    folded = {f"{column}={v}" for column, values in few(scores).items() for v in values}
     shown = [
         score
-        for score in read_order(result.scores)
+        for score in read_order(scores)
         if "=" not in score.group or (groups and score.group not in folded)
     ]
     grouped = any(score.group != "all" for score in shown)
@@ -329,13 +334,26 @@ def _scores(result: Result, groups: bool) -> Table:
     return table
 
 
-def _folded(result: Result) -> Iterator[str]:
+def _folded(scores: Sequence[Score]) -> Iterator[str]:
     """Yields a line for each column whose small groups are not printed."""
     from ..eval.results.tables import FEW, few, read_order
 
-    for column, values in few(read_order(result.scores)).items():
+    for column, values in few(read_order(scores)).items():
         count = f"{len(values):,} group{'s' if len(values) > 1 else ''} of fewer than {FEW} items"
         yield f"{column}: {count} folded ({', '.join(values)}); --json prints them"
+
+
+def _unexplained(result: Result, scores: Sequence[Score]) -> Iterator[str]:
+    """Yields warnings about the scores that are shown, notes on the run, and what is not shown."""
+    from ..eval.results.scoring import SCORES
+    from ..eval.results.tables import remarks
+
+    _, *others = remarks(result, scores)
+    yield from others
+    names = {score.name for score in result.scores if score.group == "all"}
+    hidden = len(names) - len({score.name for score in scores if score.group == "all"})
+    more = f"{hidden:,} more scores, and " if hidden else ""
+    yield f"--explain prints {more}what each means; {result.folder}/{SCORES} has all scores"
 
 
 def _explained(result: Result) -> Iterator[str]:

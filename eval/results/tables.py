@@ -100,12 +100,21 @@ def _lines(result: Result) -> Iterator[str]:
     yield from remarks(result)
 
 
-def remarks(result: Result) -> Iterator[str]:
+def leading(result: Result) -> list[Score]:
+    """The headline score with its checks, in all groups, and scores that no sentence of the suite
+    explains, as these were asked for."""
+    suite = open_suite(result.run.suite)
+    return [
+        s for s in result.scores if suite.headline.leads(s.name) or s.name not in suite.meanings
+    ]
+
+
+def remarks(result: Result, scores: Sequence[Score] | None = None) -> Iterator[str]:
     """What the intervals are for, warnings about them, each once with its scores, and notes on the
-    run, and its marks."""
+    run, and its marks. scores: those that warnings are about; all of the result's by default."""
     yield population_text(result.run.suite)
     warned: dict[str, list[str]] = {}
-    for score in result.scores:
+    for score in result.scores if scores is None else scores:
         if score.warning and score.group == ALL:
             warned.setdefault(score.warning, []).append(score.name)
     yield from (f"{', '.join(score_names)}: {warning}" for warning, score_names in warned.items())

@@ -130,6 +130,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             if o.case.variant == "L2"
         },
         broken_down=("compliance", "lock_in"),
+        checks=("presence", "knows_real", "over_application", "yes_bias"),
     )
 
     def cases(self, row: AlteredWorld, seeds: int) -> Iterator[Case]:

@@ -65,11 +65,17 @@ class Headline:
     """Scores that are drawn for every group."""
     slope: tuple[str, str] | None = None
     """Two scores that are drawn as ends of a line."""
+    checks: tuple[str, ...] = ()
+    """Scores that say whether to believe it, printed beside it; all of the suite's if empty."""
 
     def score_of(self, means: Array) -> Array:
         """The score, shape (..., 1), of means of the values, shape (..., k)."""
         values = self.statistic(means)
         return abs(values) if self.is_size else values
+
+    def leads(self, name: str) -> bool:
+        """Whether a score of the suite is this one, or is read beside it."""
+        return not self.checks or name in (self.score, *self.checks, *self.broken_down)
 
 
 @dataclass(frozen=True)

@@ -260,6 +260,7 @@ class ConsistencySuite(Suite[Consistency]):
         better="higher",
         meaning="Share of all questions about what a run made that are answered rightly.",
         items=_row_items,
+        checks=(*("given", "cyclic", "conjugated", "edit_first", "edit_last"), "asked_twice"),
     )
     meanings = {
         "right": "Share of all questions about what a run made that are answered rightly.",

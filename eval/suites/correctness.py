@@ -50,6 +50,7 @@ def correctness_headline(question: str) -> Headline:
         items=case_items(question, UNCONDITIONAL, "reverse"),
         broken_down=("accuracy_aligned", "accuracy_reverse"),
         slope=("accuracy_aligned", "accuracy_reverse"),
+        checks=("accuracy_aligned_unconditional", "delta", "valid_aligned", "valid_reverse"),
     )
 
 

@@ -308,6 +308,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         statistic=order_effect,
         is_size=True,
         broken_down=("signed_index",),
+        checks=("hom", "order_effect", "entity_effect", "valid"),
     )
     meanings = {
         **{k: v for k, v in Homogenization.meanings.items() if k != "signed_index_spread"},
@@ -439,6 +440,7 @@ class I2IHomogenizationSuite(Homogenization[I2IHomogenization]):
         ends=ACTS.ends,
         is_size=True,
         broken_down=("signed_index",),
+        checks=("valid", "seed_agreement"),
     )
 
     def cases(self, row: I2IHomogenization, seeds: int) -> Iterator[Case]:

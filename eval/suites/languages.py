@@ -173,6 +173,7 @@ class T2IHomogenizationMultilingualSuite(TranslatedSuite[T2IHomogenizationMultil
         meaning="How far mention order decides which entity stands on the left, in all languages "
         "together; 0 without a prior. The tick is what chance alone gives.",
         broken_down=("signed_index", "language_effect"),
+        checks=(*english.headline.checks, "direction_effect"),
     )
     meanings = {
         **english.meanings,

@@ -83,6 +83,7 @@ class SpatialSuite(Suite[P]):
         meaning="Share of images with the stated relation, of all that could be judged.",
         items=case_items(QUESTION, UNCONDITIONAL),
         broken_down=("accuracy_unconditional",),
+        checks=("accuracy", "decided", "visor_4", "pairs_both_pass", *IF_SEEN),
     )
     meanings: ClassVar[Mapping[str, str]] = {**MEANINGS, **IF_SEEN}
 
