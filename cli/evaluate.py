@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +55,7 @@ def prompts(
     """
     from ..eval.api import write_prompts
 
-    print_note(write_prompts(out, suite, **asdict(rows)))
+    print_note(write_prompts(out, suite, **rows.settings()))
 
 
 def generate(
@@ -76,7 +76,7 @@ def generate(
     from ..eval.methods import apply_methods
 
     maker = apply_methods(generator, method or ())
-    run = RunSettings(suite=suite, out=out, **asdict(rows))
+    run = RunSettings(suite=suite, out=out, **rows.settings())
     with progress_bar() as progress:
         print_done(make(run, maker, calls.cost(), progress, scale=workers.scale()))
 
@@ -195,7 +195,7 @@ def evaluate(
     suite, rows = _suite_and_rows(suite, rows, prompts, implied, benchmark)
     judges = judges or _own_rule(benchmark)
     maker = apply_methods(generator, method or ())
-    run = RunSettings(suite=suite, out=out, **asdict(rows))
+    run = RunSettings(suite=suite, out=out, **rows.settings())
     settings, scale = questions.settings(rows.revision), workers.scale()
     with progress_bar() as progress:
         check = CheckFirst(gold or out / FOLDER, judges, settings, progress=progress, scale=scale)

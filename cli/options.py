@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from ..errors import UsageError
 from .help import COST, FURTHER, INPUT, MODEL, OUTPUT, SAMPLING, HelpAll
 
 if TYPE_CHECKING:
@@ -73,14 +74,11 @@ Frames = Annotated[
     str, Further(help="Frames of a clip: first,middle,last; numbers; count=8; or rate=2.")
 ]
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
-Only = Annotated[
+Where = Annotated[
     list[str] | None,
-    Input(
-        "--only",
-        help="FIELD=VALUE of the rows, e.g. pair_type=A-A, or a file of ids of prompts, one a "
-        "line; repeatable.",
-    ),
+    Input("--where", help="FIELD=VALUE of the rows, e.g. pair_type=A-A; repeatable."),
 ]
+Ids = Annotated[Path | None, Input("--ids", help="File of ids of prompts, one a line.")]
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]
 Runs = Annotated[list[Path], typer.Argument(help="Folders of judged runs.")]
@@ -173,8 +171,25 @@ class RowOptions:
     data: Data = "dist/counterprior"
     revision: Revision = None
     limit: Limit = None
-    only: Only = None
+    where: Where = None
+    ids: Ids = None
     seeds: Seeds = 1
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what `RunSettings` calls them. Raises UsageError for a choice without a `=`."""
+        for text in self.where or ():
+            if "=" not in text:
+                raise UsageError(
+                    f"--where {text}: no value", "write FIELD=VALUE", code="bad-format"
+                )
+        chosen = [*(self.where or ()), *([str(self.ids)] if self.ids else [])]
+        return {
+            "data": self.data,
+            "revision": self.revision,
+            "limit": self.limit,
+            "only": chosen or None,
+            "seeds": self.seeds,
+        }
 
 
 @dataclass(frozen=True)

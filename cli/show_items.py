@@ -57,7 +57,7 @@ def print_items(report: ItemReport, out: Path) -> None:
         output.print(table)
         print_note(
             f"errors of generators that were left out, in {report.short_form.folds} parts; run it "
-            f"by `--only {out / SHORT_FORM}`"
+            f"by `--ids {out / SHORT_FORM}`"
         )
     print_note(f"all prompts: {out / TABLE}")
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..eval.core import Score
+    from ..eval.engine.run import RunHeader
     from ..eval.engine.steps import Done
     from ..eval.results.detectability import DetectorCheck
     from ..eval.results.judge_card import HumanAgreement, JudgeCard
@@ -62,6 +63,8 @@ def print_results(results: Sequence[Result], groups: bool, explain: bool) -> Non
         output.print(_scores(result, scores, groups))
         for line in (*_folded(scores), *discoveries(scores)) if groups else ():
             output.print(line, style="dim", highlight=False)
+        if result.run.where or result.run.limit:
+            output.print(_rows(result.run), highlight=False)
         output.print(_judge(result.card))
         for question, agreement in result.card.agreement.items():
             output.print(_confusion(question, agreement))
@@ -332,6 +335,12 @@ def _scores(result: Result, scores: Sequence[Score], groups: bool) -> Table:
         name, group, *others, left_out = cells(score)
         table.add_row(name, *([group] if grouped else []), *others, left_out.replace("_", " "))
     return table
+
+
+def _rows(run: RunHeader) -> str:
+    """The rows that a run has, where these are not all of its suite."""
+    sample = f"a sample by --limit {run.limit:,}" if run.limit else ""
+    return ", ".join(filter(None, (f"rows: {run.rows:,}", run.where, sample)))
 
 
 def _folded(scores: Sequence[Score]) -> Iterator[str]:

@@ -192,7 +192,7 @@ class RowChoice(NamedTuple):
                 fields[name] = frozenset((values, *values.split(",")))
             elif file is not None:
                 raise UsageError(
-                    f"--only {file} and --only {text}: give one file", code="conflicting-options"
+                    f"{file} and {text}: give one file of ids", code="conflicting-options"
                 )
             else:
                 file = Path(text)
@@ -214,7 +214,7 @@ class RowChoice(NamedTuple):
             known = [known for known in row_fields(rows[0]) if known != "seeds"]
             if name not in known:
                 raise UsageError(
-                    f"--only {name}=: a row of {rows[0].suite} has no such field: choose from "
+                    f"--where {name}=: a row of {rows[0].suite} has no such field: choose from "
                     f"{', '.join(known)}",
                     code="unknown-name",
                 )
@@ -224,7 +224,7 @@ class RowChoice(NamedTuple):
                 there = [repr(text) for text in sorted(set(texts))]
                 more = f" and {len(there) - 12:,} more" if len(there) > 12 else ""
                 raise UsageError(
-                    f"--only {name}=: no row has {' or '.join(map(repr, sorted(wanted)))}: choose "
+                    f"--where {name}=: no row has {' or '.join(map(repr, sorted(wanted)))}: choose "
                     f"from {', '.join(there[:12])}{more}",
                     code="nothing-to-do",
                 )
@@ -242,9 +242,9 @@ def read_only(path: Path) -> frozenset[str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.reason
         code = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
-        raise DataError(f"--only {path}: {reason}", code=code) from None
+        raise DataError(f"--ids {path}: {reason}", code=code) from None
     if not ids:
-        raise DataError(f"--only {path}: no id: write one a line", code="nothing-to-do")
+        raise DataError(f"--ids {path}: no id: write one a line", code="nothing-to-do")
     return ids
 
 
@@ -254,13 +254,13 @@ def only_cases(path: Path, limit: int | None, cases: Iterable[Case]) -> list[Cas
     Raises UsageError for ids that no case has, and for a sample of rows besides.
     """
     if limit is not None:
-        raise UsageError("--only names the prompts: leave out --limit", code="conflicting-options")
+        raise UsageError("--ids names the prompts: leave out --limit", code="conflicting-options")
     ids = read_only(path)
     chosen = [case for case in cases if case.item in ids or case.id in ids]
     unknown = sorted(ids - {case.item for case in chosen} - {case.id for case in chosen})
     if unknown:
         raise UsageError(
-            f"--only {path}: {len(unknown):,} of {len(ids):,} ids are of no prompt, the first "
+            f"--ids {path}: {len(unknown):,} of {len(ids):,} ids are of no prompt, the first "
             f"{unknown[0]!r}",
             "take a list of the same suite and release",
             code="unknown-reference",

@@ -141,36 +141,39 @@ def test_a_run_of_a_short_form_has_its_prompts_alone(
     chosen = [f"{case['row']}-{case['variant']}" for case in cases if case["row"] in rows][:3]
     only = tmp_path / "short.txt"
     only.write_text("\n".join(chosen))
-    assert cli("prompts", *release, "--only", only, "--out", listing).returncode == 0
+    assert cli("prompts", *release, "--ids", only, "--out", listing).returncode == 0
     listed = [json.loads(line) for line in listing.read_text().splitlines()]
     assert {f"{case['row']}-{case['variant']}" for case in listed} == set(chosen)
-    few = ("prompts", *release, "--only", "pair_type=A-A,H-H", "--only", "first_kind=animal")
+    few = ("prompts", *release, "--where", "pair_type=A-A,H-H", "--where", "first_kind=animal")
     assert cli(*few, "--limit", 3, "--out", listing).returncode == 0
     listed = [json.loads(line) for line in listing.read_text().splitlines()]
     kinds = {r["id"]: r["pair_type"] for r in iter_records(text_release, "t2i_homogenization")}
     assert [kinds[case["row"]] for case in listed] == ["A-A"] * 6
     for choice, code in (("pair=A-A", "unknown-name"), ("pair_type=A", "nothing-to-do")):
-        wrong = cli("prompts", *release, "--only", choice, "--out", listing)
+        wrong = cli("prompts", *release, "--where", choice, "--out", listing)
         assert_refused(wrong, code, "pair_type" if code == "unknown-name" else "'A-A'")
     command = ("eval", *release, "--generator", "render:", "--judge", "pixels", "--unchecked")
     run = tmp_path / "run"
-    done = cli(*command, "--only", only, "--seeds", 2, "--out", run, "--json")
+    done = cli(*command, "--ids", only, "--seeds", 2, "--out", run, "--json")
     assert done.returncode == 0, done.stderr
     made = [json.loads(line) for line in (run / "cases.jsonl").read_text().splitlines()]
     assert len(made) == 2 * len(chosen)
     header = json.loads((run / "run.json").read_text())
     assert header["where"].startswith("only ") and header["rows"] == len(rows)
-    assert cli(*command, "--only", only, "--seeds", 2, "--out", run).returncode == 0
+    text = cli(*command, "--ids", only, "--seeds", 2, "--out", run)
+    assert text.returncode == 0 and f"rows: {len(rows)}, only " in text.stdout
+    no_value = cli("prompts", *release, "--where", "pair_type", "--out", listing)
+    assert_refused(no_value, "bad-format", "--where pair_type", "FIELD=VALUE")
     again = cli(*command, "--seeds", 2, "--out", run)
     assert_refused(again, "another-run", "where", exit_code=1)
-    both = cli(*command, "--only", only, "--limit", 4, "--out", tmp_path / "b")
+    both = cli(*command, "--ids", only, "--limit", 4, "--out", tmp_path / "b")
     assert_refused(both, "conflicting-options", "--limit")
     only.write_text("nothing-like-it\n")
-    unknown = cli(*command, "--only", only, "--out", tmp_path / "c")
+    unknown = cli(*command, "--ids", only, "--out", tmp_path / "c")
     assert_refused(unknown, "unknown-reference", "1 of 1", "nothing-like-it")
     only.write_text("")
-    assert_refused(cli(*command, "--only", only, "--out", tmp_path / "d"), "nothing-to-do")
-    gone = cli(*command, "--only", tmp_path / "gone", "--out", tmp_path / "e")
+    assert_refused(cli(*command, "--ids", only, "--out", tmp_path / "d"), "nothing-to-do")
+    gone = cli(*command, "--ids", tmp_path / "gone", "--out", tmp_path / "e")
     assert_refused(gone, "no-such-file", "gone")
 
 
