@@ -110,7 +110,7 @@ def score(
     gold: Annotated[
         Path | None,
         Input(
-            help="Folder of judge-check: leave out what misled the judge, or correct its misses."
+            help="Folder of judge-check: leave out what misled the judge, or correct its errors."
         ),
     ] = None,
     latent: Annotated[

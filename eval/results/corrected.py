@@ -33,6 +33,9 @@ ABSTAINED = "of the images that the judge found valid, as if it abstained at ran
 AS_ON_GOLD = "holds if the judge errs on these images as often as on gold images"
 """Warning of scores that are corrected with error rates on gold images."""
 
+AS_ON_REAL = "holds if the judge errs on these images as often as on the labeled real ones"
+"""Warning of scores that are corrected with error rates on real images."""
+
 
 def corrected_by_labels(
     suite: Suite[Any], judged: Sequence[Outcome], labels: Labels
@@ -98,6 +101,33 @@ def corrected_by_gold(
     ]
 
 
+def corrected_by_real(
+    suite: Suite[Any], judged: Sequence[Outcome], labeled: Sequence[Outcome]
+) -> list[Score]:
+    """Scores corrected with the judge's error rates on labeled real images; `..._by_gold`.
+
+    labeled: outcomes of `real_gold`, whose cases hold the readers' label. All three answers count,
+    so a thing that the judge misses is corrected too. Empty where the judge has answered about no
+    image of one of the true labels, or does not tell the labels apart.
+    """
+    scores = []
+    for needed, measure in suite.measures(judged):
+        (question, *others) = needed
+        if others:
+            continue
+        classes = [*measure.worth.values, *measure.worth.unscored]
+        confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
+        for outcome in labeled:
+            said, right = outcome.label(question), outcome.case.key.get(question)
+            if said in classes and right in classes:
+                labels, clusters = confusion[classes.index(right)]
+                labels.append(classes.index(said))
+                clusters.append(outcome.case.clusters[0])
+        read = [(outcome.label(question), outcome.case.clusters[0]) for outcome in judged]
+        scores += _by_rates(suite, measure, confusion, read, AS_ON_REAL)
+    return scores
+
+
 def class_values(
     suite: Suite[Any], measure: Measure, classes: Sequence[str]
 ) -> Iterator[tuple[str, list[float]]]:
@@ -125,6 +155,18 @@ def _by_gold(
                     labels += [classes.index(label)] * count
                     entries += [entry] * count
     read = [(gold.reading(outcome), outcome.case.clusters[0]) for outcome in measure.outcomes]
+    yield from _by_rates(suite, measure, confusion, read, AS_ON_GOLD)
+
+
+def _by_rates(
+    suite: Suite[Any],
+    measure: Measure,
+    confusion: Sequence[tuple[list[int], list[str]]],
+    read: Sequence[tuple[str, str]],
+    warning: str,
+) -> Iterator[Score]:
+    """confusion: of each true class, labels and clusters; read: label and cluster of each item."""
+    classes = [*measure.worth.values, *measure.worth.unscored]
     answered = [(classes.index(label), cluster) for label, cluster in read if label in classes]
     for name, values in class_values(suite, measure, classes):
         estimate = by_error_rates(
@@ -139,7 +181,7 @@ def _by_gold(
                 name=f"{name}_by_gold",
                 unit=measure.unit,
                 excluded=count_excluded((label for label, _ in read), classes),
-                warning=AS_ON_GOLD,
+                warning=warning,
             )
 
 

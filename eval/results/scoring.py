@@ -36,7 +36,13 @@ from ..suites.base import Suite
 from ..suites.scoring import factor_of
 from ..suites.spatial import SpatialSuite
 from .clips import clip_scores
-from .corrected import corrected_by_card, corrected_by_gold, corrected_by_labels, read_cards
+from .corrected import (
+    corrected_by_card,
+    corrected_by_gold,
+    corrected_by_labels,
+    corrected_by_real,
+    read_cards,
+)
 from .detectability import corrected_if_seen, read_detector_check
 from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
 from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
@@ -346,7 +352,16 @@ def _score(
         scores += corrected_by_card(suite, believed, agreement)
     if chose(run.root, run.header.generator, log):
         marks = (*marks, JUDGE_CHOSE)
-    if settings.gold is not None and _is_composed(suite):
+    real = None
+    if settings.gold is not None and suite.real_gold:
+        real = settings.gold / suite.real_gold
+    if real is not None and (real / SCORES).is_file():
+        scores += corrected_by_real(suite, believed, _on_real(real, card))
+        notes.append(
+            f"scores `..._by_gold`: errors of {log.name} on the real images of {real} taken out, "
+            f"misses included; right if it errs on these images as often"
+        )
+    elif settings.gold is not None and _is_composed(suite):
         detector = read_detector_check(settings.gold / suite.name, card.comparable)
         if_seen, rates_note = corrected_if_seen(believed, detector, run)
         scores, notes = [*scores, *if_seen], [*notes, rates_note]
@@ -424,6 +439,22 @@ def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -
     if gold is not None:
         return check_for(gold / suite.gold, card.comparable)
     return find_check(run.root, card.comparable) if suite.gold else None
+
+
+def _on_real(root: Path, card: JudgeCard) -> list[Outcome]:
+    """Outcomes of the same judge on real images that readers labeled. Raises DataError if it was
+    not asked about them with the same prompts."""
+    run = Run.open(root).held()
+    present, logs = run.present(), run.chosen_judges(())
+    suite = open_suite(run.header.suite)
+    for log in logs:
+        if judge_card(log.identity, suite, ()).comparable == card.comparable:
+            return outcomes_of(run, log.present(present), present)
+    raise DataError(
+        f"{root}: the judge was not asked about these images: run `counterprior judge-check "
+        f"--images DIR` with it (asked: {', '.join(log.name for log in logs)})",
+        code="judge-unchecked",
+    )
 
 
 def _is_composed(suite: Suite[Any]) -> bool:

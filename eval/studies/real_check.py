@@ -166,7 +166,7 @@ def _check(
 
 def _write_labels(run: Run) -> Path:
     """The settled labels of the images of a run, so that its judges' error rates are recorded."""
-    images = run.images()
+    images, present = run.images(), run.present()
     path = run.root / LABELS
     write_rows(
         path,
@@ -181,7 +181,7 @@ def _write_labels(run: Run) -> Path:
             }
             for case in run.cases()
             for question, label in case.key.items()
-            if case.id in run.present()
+            if case.id in present
         ),
     )
     return path

@@ -121,6 +121,8 @@ class Suite(ABC, Generic[R]):
 
     gold: ClassVar[str] = ""
     """Config of images with known labels on which its judges are checked; empty for none."""
+    real_gold: ClassVar[str] = ""
+    """Config of labels of real images that ask the same question; empty for none."""
     scores_by_group: ClassVar[bool] = False
     """Whether the groups of a case decide what it counts in, beyond a breakdown."""
     human_questions: ClassVar[Mapping[str, tuple[str, ...]]] = {}

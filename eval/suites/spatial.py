@@ -74,6 +74,7 @@ class SpatialSuite(Suite[P]):
     has_right_images = True
     can_be_composed: ClassVar[bool] = True
     """Whether images with known things can be composed for its rows."""
+    real_gold: ClassVar[str] = "real_gold"
     population = "pairs of objects"
     prompts: ClassVar[tuple[str, ...]] = ("order", "stack")
     worths = {QUESTION: HOLDS}
@@ -295,6 +296,7 @@ class Spatial3DSuite(SpatialSuite[Spatial3D]):
 
     name = "spatial_3d"
     can_be_composed = False
+    real_gold = ""
     meanings = MEANINGS
     prompts = ("depth", "occlusion")
 
@@ -318,6 +320,7 @@ class SpatialDistanceSuite(SpatialSuite[SpatialDistance]):
     offline_rows = 12
     scores_by_group = True  # distances of centers are by what is stated
     can_be_composed = False
+    real_gold = ""
     meanings = MEANINGS
     prompts = ("placement",)
 

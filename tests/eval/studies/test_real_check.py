@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -15,14 +16,17 @@ from refusals import raises
 from releases import small_release
 
 from counterprior.errors import DataError
-from counterprior.eval.engine.data import read_rows
+from counterprior.eval.engine.data import Rows, read_rows
+from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
+from counterprior.eval.generators.folder import ImageFolder
 from counterprior.eval.people.serve import Audit
 from counterprior.eval.studies.graded_gold import IMAGES, GradedImages
 from counterprior.eval.studies.real_check import DRAWN, LABELS, RealImages, check_on_real
 from counterprior.eval.suites.real import AXES, RealGoldSuite, condition_of, right_label
 from counterprior.release import sha256_file
 from counterprior.scenes.graded import LEVELS
-from counterprior.schema import RealGold, Row
+from counterprior.schema import Provenance, RealGold, Row, SpatialVISOR
 
 NAMES = ("guessing", "mentioning", "naming", "seeing")
 VISOR = Path(__file__).parents[4] / "shared" / "data" / "visor"
@@ -197,6 +201,67 @@ def test_labels_of_drawn_images_are_what_the_scene_shows() -> None:
         ("same", "A"): 16,
         ("same", "B"): 16,
     }
+
+
+def spatial_rows(folder: Path) -> Rows:
+    """Rows of stated relations, and their images: as asked, in every fourth one the reverse."""
+    folder.mkdir()
+    rows = []
+    for a, b in itertools.combinations(real_images.THINGS[:9], 2):
+        for relation, axis in (("left_of", "left"), ("above", "above")):
+            number = len(rows)
+            row = SpatialVISOR(
+                visor_id=number,
+                relation=relation,
+                object_a=a,
+                object_b=b,
+                prompt=f"a {a} {relation} a {b}",
+                review=[],
+                provenance=Provenance(bank="test", entry=str(number), author="", calls=[]),
+            )
+            image = real_images.draw(f"{'A' if number % 4 else 'B'} {axis}")
+            image.putpixel((0, 0), (number // 4 * 6, number, 0))  # the judge sees every other four
+            image.save(folder / f"{number}.png")
+            rows.append(row)
+    return Rows.of(rows)
+
+
+def test_a_run_is_corrected_by_the_users_own_real_gold(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    """From a folder of images and labels to the corrected number: the judge misses blue things."""
+    images, judge = tmp_path / "images", "python:real_images:missing"
+    labels = real_images.write(images)
+    gold = ("--images", images, "--data", labels, "--out", tmp_path / "gold")
+    assert cli("judge-check", "--judge", judge, *gold).returncode == 0
+    run = tmp_path / "run"
+    rows = spatial_rows(tmp_path / "made")
+    settings = RunSettings(suite="spatial_visor", data="", out=run, seeds=1)
+    evaluate_run(
+        settings,
+        ImageFolder(tmp_path / "made", "{variant}.png"),
+        [judge],
+        JudgeSettings(),
+        rows=rows,
+    )
+    refused = cli("score", run, "--gold", tmp_path / "elsewhere")
+    assert refused.returncode != 0 and "create it with" in refused.stderr
+    done = cli("score", run, "--gold", tmp_path / "gold", "--json")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)
+    scores = {s["name"]: s for s in result["scores"] if s["group"] == "all"}
+    corrected = scores["accuracy_unconditional_by_gold"]
+    # 54 of the 72 images are as the prompt says; the judge sees half of them.
+    assert scores["accuracy_unconditional"]["value"] < 50
+    low, high = corrected["interval"]
+    assert low < 75 < high
+    assert corrected["n"] == 72 and "real ones" in corrected["warning"]
+    assert any("misses included" in note for note in result["notes"])
+    settings = replace(settings, out=tmp_path / "other")
+    made, seeing = ImageFolder(tmp_path / "made", "{variant}.png"), "python:real_images:seeing"
+    evaluate_run(settings, made, [seeing], JudgeSettings(), rows=rows)
+    refused = cli("score", settings.out, "--gold", tmp_path / "gold")
+    assert refused.returncode != 0 and "was not asked about these images" in refused.stderr
 
 
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
