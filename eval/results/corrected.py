@@ -110,7 +110,7 @@ def corrected_by_real(
     so a thing that the judge misses is corrected too. Empty where the judge has answered about no
     image of one of the true labels, or does not tell the labels apart.
     """
-    scores = []
+    scores: list[Score] = []
     for needed, measure in suite.measures(judged):
         (question, *others) = needed
         if others:
