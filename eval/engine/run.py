@@ -460,8 +460,8 @@ class Run:
         own = [image for image in made if image.stamp is None and not image.is_text]
         if own and len(own) == len(made) and not (self.root / "images").is_dir():
             raise RunError(
-                f"{self.root} came without its images: it can be scored, and no other judge can "
-                f"see them",
+                f"{self.root} came without its images: it can be scored and packed, and no other "
+                f"judge or publication can have them",
                 code="no-images",
             )
 

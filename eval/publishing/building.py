@@ -109,11 +109,13 @@ def build_publication(
 ) -> Publication:
     """Writes the publication of some runs to a folder, unless the same is already there.
 
-    Raises RunError for runs not judged to the end and images changed since; DataError for secrets
-    of this machine in an image; UsageError for bad settings.
+    Raises RunError for runs not judged to the end or without their images, and images changed
+    since; DataError for secrets of this machine in an image; UsageError for bad settings.
     """
     members = find_members(roots)
     settings.check(members)
+    for member in members:
+        member.run.check_files()
     study = study_file(roots)
     _claim(out)
     with ExitStack() as locks:

@@ -15,6 +15,7 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import generate
 from counterprior.eval.judges.checker.run import detect_manifest
+from counterprior.eval.publishing.building import PublishSettings, build_publication
 from counterprior.parsing import read_rows, write_rows
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -81,6 +82,13 @@ def test_files_become_a_study_whose_runs_other_judges_see(
     assert len(Run.open(root).judges()) == 2
     again = cli("study", "table", "--as", "spatialbench-uc-5", *sources, *keep)
     assert_refused(again, "folder-not-empty", study)
+    dataset = tmp_path / "dataset"
+    publication = build_publication([study], dataset, PublishSettings("cc-by-4.0"))
+    assert publication and NAME in (dataset / "README.md").read_text()
+    assert sum(file.stat().st_size for file in dataset.rglob("*.parquet")) > 10_000
+    site = cli("report", root, "--out", tmp_path / "site")
+    assert site.returncode == 0, site.stderr
+    assert NAME in (tmp_path / "site" / "index.html").read_text()
 
 
 def test_runs_without_images_can_be_scored_and_not_judged(
@@ -99,6 +107,12 @@ def test_runs_without_images_can_be_scored_and_not_judged(
     scored = cli("score", root, "--json")
     scores = {score["name"]: score for score in json.loads(scored.stdout)[0]["scores"]}
     assert scores["accuracy_unconditional"]["value"] == 100
+    hub = ("--repo-id", "somebody/runs", "--license", "cc-by-4.0", "--dry-run")
+    refused = cli("publish", study, *hub, "--out", tmp_path / "hub")
+    assert_refused(refused, "no-images", root, exit_code=1)
+    assert not (tmp_path / "hub").exists()
+    site = cli("report", root, "--out", tmp_path / "site")
+    assert site.returncode == 0, site.stderr
 
 
 def test_the_published_run_has_the_published_tables(
