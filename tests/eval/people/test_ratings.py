@@ -19,11 +19,15 @@ from refusals import raises
 from scipy import stats
 from scored import cases, image_run
 
-from counterprior.errors import UsageError
+from counterprior.errors import DataError, UsageError
+from counterprior.eval.engine.image_scores import score_images
+from counterprior.eval.engine.run import Run
 from counterprior.eval.people.clicks import merge
 from counterprior.eval.people.ratings import analyze_ratings, signed_rank
 from counterprior.eval.people.sampling import SAMPLE, LabelingSample, draw_sample, open_audit
 from counterprior.eval.people.serve import AuditServer
+from counterprior.eval.results.quality import read_quality
+from counterprior.eval.scorers import as_scorer
 from counterprior.eval.stats.agreement import krippendorff_alpha
 from counterprior.parsing import RowError
 from counterprior.storage import RecordLog
@@ -203,3 +207,23 @@ def test_the_commands_draw_and_show(runs: list[Path], tmp_path: Path, cli: Cli) 
     )
     with raises("unknown-name", "worlds", error=UsageError):
         open_audit(runs, "worlds", tmp_path / "w")
+
+
+def test_what_people_said_scores_their_runs(tmp_path: Path) -> None:
+    """`ratings:FOLDER` of a folder that the page filled: for a study's table, as any scorer."""
+    folder, runs = tmp_path / "labels", []
+    for name, darkest in (("secretbase", 10), ("secrettuned", 100)):  # no two images are the same
+        shades = {case.id: darkest + number for number, case in enumerate(ASKED)}
+        runs.append(image_run(tmp_path / name, ASKED, shades, model=name))
+    draw_sample(runs, "quality", folder, 30)
+    tuned = {"ann": "6", "bob": "5"}
+    rate(folder, "ann", lambda _, run: "1", FIELDS)  # clicked first, and changed below
+    for who, number in tuned.items():
+        rate(folder, who, lambda _, run, n=number: n if run == "secrettuned" else "2", FIELDS)
+    for root, expected in zip(runs, (2.0, 5.5), strict=True):
+        ((_, tally),) = score_images(root, [f"ratings:{folder}?field=fidelity"])
+        assert (tally.scored, tally.failed) == (30, 10) and "nobody" in tally.first_error
+        (quality,) = read_quality(Run.open(root))
+        assert (quality.score.value, quality.score.n) == (expected, 30)
+    with raises("nothing-to-do", "'style'", error=DataError):
+        as_scorer(f"ratings:{folder}?field=style")

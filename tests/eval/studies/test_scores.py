@@ -196,9 +196,16 @@ def test_a_gate_is_compared_with_what_people_accept() -> None:
     # b scores (2 + 8) / 24 = 0.417: a gate of 0.3 passes it as people do, one of 0.5 doesn't.
     assert shares == {"0.3": 100, "0.5": pytest.approx(200 / 3)}
     assert score("gate:0.3", one).excluded == {"of another level": 1}
+    # F1 doesn't count what both reject: of a and b, 0.3 passes both, and 0.5 one.
+    f1 = {gate: score(f"gate:f1:{gate}", one).value for gate in ("0.3", "0.5")}
+    assert f1 == {"0.3": 100, "0.5": pytest.approx(100 * 2 / 3)}
+    rejected = cell(WORLD, outcomes[2:3], {(outcomes[2].case.id, "accept"): "no"}, "runs/c")
+    assert score("gate:0.3", rejected).value == 100
+    assert find_score("gate:f1:0.3", "all", ScoreInputs([rejected])) is None
     # Cells are pooled.
     other = cell(WORLD, outcomes[2:3], {(outcomes[2].case.id, "accept"): "yes"}, "runs/b")
     assert score("gate:0.3", one, other).value == 75
+    assert score("gate:f1:0.3", one, other).value == pytest.approx(80)
     assert find_score("gate:0.3", "all", ScoreInputs([cell(WORLD, outcomes)])) is None
 
 
