@@ -37,6 +37,8 @@ class SessionSettings:
     """The user's price table."""
     concurrency: int = 8
     """Calls under way at the same time."""
+    retry_failed: bool = False
+    """Whether calls whose rejection is recorded are made once more."""
     batch: bool = False
     """Whether calls that don't depend on each other go through the provider's batch interface."""
 
@@ -86,6 +88,7 @@ class Session:
             self.budget,
             concurrency=self.settings.concurrency,
             batch=self.settings.batch,
+            retry_failed=self.settings.retry_failed and not self.settings.replay,
         )
 
 

@@ -294,6 +294,7 @@ class SessionOptions:
     replay: Replay = False
     max_usd: MaxUsd = None
     prices: Prices = None
+    retry_failed: RetryFailed = False
 
     def settings(
         self, reviewer: str = "", concurrency: int = 1, batch: bool = False
@@ -309,6 +310,7 @@ class SessionOptions:
             max_usd=self.max_usd,
             prices=self.prices,
             concurrency=concurrency,
+            retry_failed=self.retry_failed,
             batch=batch,
         )
 

@@ -70,7 +70,11 @@ def settle(
             budget.adopt(each.name, ledger.cost_of)
     accepted = budget.accept_prices() if lower_prices else {}
     with spending.turn():
-        attempts = tuple(spending.open[intent] for intent in sorted(spending.open))
+        # Raised, as the cap counts them: a server is known to bill more than was asked for.
+        attempts = tuple(
+            replace(intent, worst=intent.worst * spending.factor(intent.source))
+            for _, intent in sorted(spending.open.items())
+        )
         unpriced = spending.unpriced + sum(not attempt.is_priced for attempt in attempts)
         settlement = Settlement(attempts, spending.total, billed, unpriced, accepted)
         if worst:

@@ -198,6 +198,18 @@ def test_a_person_settles_what_is_open(tmp_path: Path) -> None:
     assert settle(tmp_path).attempts == () and budget(tmp_path).spent == Decimal("1.5")
 
 
+def test_what_is_open_counts_as_the_cap_counts_it(tmp_path: Path) -> None:
+    dead = budget(tmp_path, cap=100)
+    above = dead.hold(Charge(Decimal(2)), "call", "l", call="a")
+    dead.settle([above], "l", Charge(Decimal(6)))  # the server bills three times what was asked
+    dead.hold(Charge(Decimal(2)), "call", "l", call="b")
+    dead.log.finish()
+    found = settle(tmp_path)
+    assert (found.worst, found.spent) == (12, 18)
+    assert settle(tmp_path, worst=True).settled == 12
+    assert budget(tmp_path, cap=100).spent == 18
+
+
 def settle_fails(path: Path) -> bool:
     with raises("in-use", "ledgers/spending.jsonl", error=InUseError):
         settle(path)

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from refusals import raises
+from typer.testing import CliRunner
 from wire import Fault
 
 from counterprior.agents.chat import UnusableModelError
+from counterprior.cli.main import app
 from counterprior.eval.engine import evaluation, steps
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.data import Rows
@@ -180,3 +182,28 @@ def test_what_nobody_knows_the_price_of_is_not_said_to_cost_nothing(
     cost = Cost(prices=prices)
     other = judge_run(run, [server.spec("openai", "timeout=5&max_tokens=50")], cost=cost)
     assert str(other.spending).startswith(f"{30 * IMAGES}.0000 USD, ")
+
+
+def test_an_author_asks_again_on_demand(
+    server: Any, tmp_path: Path, survived: Callable[[str, bool], None]
+) -> None:
+    prompts, ledger = tmp_path / "prompts.txt", tmp_path / "calls.jsonl"
+    prompts.write_text("A cat left of a dog.\nA cup on a table.\n")
+    server.answer = lambda body: json.dumps({"relations": []})
+
+    def author(*options: str) -> None:
+        words = ["author", "relations", str(prompts), "--out", str(tmp_path / "relations.jsonl")]
+        backend = ["--backend", server.spec("openai", "attempts=1&timeout=5")]
+        done = CliRunner().invoke(app, [*words, "--ledger", str(ledger), *backend, *options])
+        assert done.exit_code == 0, done.output
+
+    server.faults.extend([Fault(400, message="the prompt is too long")] * 2)
+    for _ in range(2):  # recorded: the second asks nothing
+        author()
+        assert len(server.asked) == 2
+    author("--retry-failed")
+    well = len(server.asked) == 4
+    survived("rejections asked again on demand", well)
+    assert well
+    author("--retry-failed")  # answered by now
+    assert len(server.asked) == 4
