@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 CHECKSUMS = "checksums.json"
 KNOWN = "known_rows.json"
 """File of this package with the digests of rows that it knows."""
+UNVOUCHED = "not a release that this package knows, and nothing outside of it vouches for it"
+_log = logging.getLogger(__name__)
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -100,6 +103,18 @@ def unknown_configs(root: Path) -> list[str]:
         if (entry := listed.get(parquet_path(config))) is not None
         and entry.get("rows_sha256") not in known.get(config, ())
     ]
+
+
+def warn_if_unknown(name: str, config: str, digest: object) -> None:
+    """Logs a warning where rows are none that this package knows, by their logical digest."""
+    if digest not in known_rows().get(config, ()):
+        _log.warning(
+            "%s, %s: %s; it may be your own, of another version, or forged: `counterprior verify` "
+            "compares it with a digest that you got elsewhere",
+            name,
+            config,
+            UNVOUCHED,
+        )
 
 
 def read_checksums(root: Path) -> dict[str, Any]:
@@ -233,6 +248,8 @@ def load(
             "bank, or a forged one; compare its digest by `counterprior verify --sha256`",
             code="changed-file",
         )
+    if not verify:
+        warn_if_unknown(str(path_or_repo), config, expected.get("rows_sha256"))
     try:
         dataset = datasets.load_dataset(
             str(path_or_repo),

@@ -20,6 +20,7 @@ from ..extras import install_command
 from ..progress import Progress, silent
 from ..release import (
     CHECKSUMS,
+    UNVOUCHED,
     Problem,
     ReleaseError,
     iter_records,
@@ -64,7 +65,7 @@ class ReleaseReport:
     def text(self) -> str:
         """One line per problem and note, then the result."""
         lines = [*map(str, self.problems), *(f"note: {note}" for note in self.notes)]
-        sound = "self-consistent, not known to this package" if self.anchor == "" else "valid"
+        sound = f"self-consistent, but {UNVOUCHED}" if self.anchor == "" else "valid"
         result = f"{len(self.problems)} problems" if self.problems else sound
         if self.anchor:
             result += f"; {self.anchor}"

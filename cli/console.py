@@ -27,6 +27,8 @@ STDOUT = 1
 
 WRONG = 1
 USAGE = 2
+UNVOUCHED = 3
+"""What was checked has no fault, but nothing outside of it says that it is what it claims."""
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
 INTERRUPTED = 130

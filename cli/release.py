@@ -326,7 +326,7 @@ def verify(
     these with what is known outside of it.
 
     The scores of a publication are computed again from its verdicts. Exits with 1 and names what
-    differs.
+    differs; with 3 where nothing differs, but nothing outside vouches for it either.
 
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """

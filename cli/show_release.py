@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from .console import WRONG, console, new_table, print_json, print_note
+from .console import UNVOUCHED, WRONG, console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from ..builders.census import BankCensus, WorldsCensus
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 
 def print_report(report: ReleaseReport, as_json: bool) -> None:
-    """Prints problems and notes; ends the command with exit code 1 if there are problems."""
+    """Prints problems and notes; ends the command with exit code 1 if there are problems, with 3 if
+    there is none but nothing outside vouches for what was checked."""
     print(report.to_json() if as_json else report.text())
     if report.problems:
         raise SystemExit(WRONG)
+    if report.anchor == "":
+        raise SystemExit(UNVOUCHED)
 
 
 def print_bank_faults(faults: Sequence[str], as_json: bool) -> NoReturn:

@@ -16,11 +16,13 @@ from pydantic import BaseModel, ValidationError
 from ...errors import DataError, UsageError
 from ...release import (
     ReleaseError,
+    fetch_checksums,
     iter_records,
     load,
     means_folder,
     no_release,
     published_file,
+    warn_if_unknown,
 )
 from ...schema import ROWS, Entity, Row, image_columns, rows_digest
 from ..core import Case
@@ -35,6 +37,8 @@ class Rows(NamedTuple):
     """In the order of the release, retired ones left out."""
     digest: str
     """Logical digest of the whole config."""
+    commit: str = ""
+    """Commit of the repository that they came from; empty for a folder or file."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Rows:
@@ -84,8 +88,9 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     """
     if data.endswith(AT_PLACES):
         plain = read_rows(data.removesuffix(AT_PLACES), config, revision)
-        return Rows.of([SUITES[config].at_place(row) for row in plain.rows])
-    root = Path(data)
+        placed = Rows.of([SUITES[config].at_place(row) for row in plain.rows])
+        return placed._replace(commit=plain.commit)
+    root, commit = Path(data), ""
     file_rows = SUITES[config].read_file(data) if config in SUITES else None
     if file_rows is not None:
         return Rows.of(file_rows)
@@ -96,13 +101,15 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
             raise ReleaseError(
                 f"{data}, {config}: rows differ from the release's checksums", code="changed-file"
             )
+        warn_if_unknown(data, config, digest)
     elif means_folder(data):
         raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`", code="no-such-file")
     else:
         repo, _, tag = data.partition("@")
-        rows, digest = _rows_of(_from_hub(repo, config, revision or tag or None), config, data)
+        _, commit = fetch_checksums(repo, revision or tag or None)
+        rows, digest = _rows_of(_from_hub(repo, config, commit), config, data)
     active = (number for number, row in enumerate(rows) if row.status != "retired")
-    return Rows(ChosenRows(rows, active), digest)
+    return Rows(ChosenRows(rows, active), digest, commit)
 
 
 def _rows_of(
@@ -132,10 +139,10 @@ def _rows_of(
     return spooled, spooled.digest()
 
 
-def _from_hub(repo: str, config: str, revision: str | None) -> Iterator[dict[str, Any]]:
+def _from_hub(repo: str, config: str, commit: str) -> Iterator[dict[str, Any]]:
     import datasets
 
-    dataset = load(repo, config, revision=revision)
+    dataset = load(repo, config, revision=commit)
     for column in image_columns(config):
         dataset = dataset.cast_column(column, datasets.Image(decode=False))
     yield from dataset

@@ -599,6 +599,7 @@ def _header(
         generator=dict(generator),
         where=RowChoice.of(settings.only).name or settings.where,
         common_seeds=() if isinstance(settings.seeds, int) else settings.seeds,
+        commit=rows.commit,
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from PIL import Image
 
 from ...clip_files import Clip, ending_of, read_clip
-from ...errors import DataError
+from ...errors import CounterpriorError, DataError
 from ...images import ImageError, check_size, encode_png, open_image, opened
 from ...storage import write_whole
 from ..core import (
@@ -40,13 +40,17 @@ from .run import REPLACED, TEXTS, CaseResult, stamp_of
 Made = Image.Image | Clip | Path | GeneratedText | Exception
 """Output of a generator for a request, or the exception by which this image failed."""
 
+LONGEST = 300
+"""Characters of a model's own exception that are kept."""
 ENCODERS = 2
 """Threads that encode and write images."""
 UNWRITTEN = 4
 """Images a thread that may wait to be written: what a killed worker loses."""
 
 FAILURES = (FileNotFoundError, GeneratorError, OSError, ValueError)
-"""Exceptions that fail one image; any other ends the run."""
+"""Exceptions that fail one image as they are."""
+ENDINGS = (CounterpriorError, MemoryError)
+"""Those that end the run, unless they are among the former; all others are a model's own."""
 
 GradeImage = Callable[[Case, Image.Image, Judge], float]
 """How right an image of a case is by a judge, in [0, 1]."""
@@ -68,6 +72,10 @@ def make_batch(generator: CaseGenerator, requests: Sequence[ImageRequest]) -> li
                 return outputs
         except FAILURES:
             pass  # one by one, to see which request fails
+        except ENDINGS:
+            raise
+        except Exception:
+            pass
     return [_make_one(generator, request) for request in requests]
 
 
@@ -76,6 +84,11 @@ def _make_one(generator: CaseGenerator, request: ImageRequest) -> Made:
         return generator.generate(request)
     except FAILURES as error:
         return error
+    except ENDINGS:
+        raise
+    except Exception as error:  # a checkpoint, pipeline or function that raises
+        first = next(iter(str(error).splitlines()), "")
+        return GeneratorError(f"{type(error).__name__}: {first}"[:LONGEST])
 
 
 class ImageStore:
@@ -149,7 +162,12 @@ class ImageStore:
 
 
 def _png(image: Image.Image) -> bytes:
-    """The PNG that an image was read from, or a new one. Raises ImageError for a large image."""
+    """The PNG that an image was read from, or a new one.
+
+    Raises ImageError for a large image, ValueError for what is none.
+    """
+    if not isinstance(image, Image.Image):
+        raise ValueError(f"the model gave no image, but {type(image).__name__}")
     check_size(image)  # which no judge would be shown
     encoded: bytes | None = image.info.get(ENCODED)
     return encoded or encode_png(image)

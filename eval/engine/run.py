@@ -88,6 +88,8 @@ class RunHeader:
     """Lines of the file of cases, which is written whole; 0 until then, and in older runs."""
     cases_sha256: Digest = ""
     """SHA-256 of the file of cases."""
+    commit: str = ""
+    """Commit of the repository of the rows when the run was started; empty for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,7 +500,7 @@ class Run:
 
 
 _OF_CASES = ("case_count", "cases_sha256")
-_LATER = ("where", "common_seeds", *_OF_CASES)
+_LATER = ("where", "common_seeds", "commit", *_OF_CASES)
 """Fields of the header that are left out where they say nothing."""
 
 
@@ -533,7 +535,7 @@ def _difference(recorded: RunHeader, requested: RunHeader) -> str:
     old, new = asdict(recorded), asdict(requested)
     common = old["generator"].keys() & new["generator"].keys()
     changed = []
-    for name in (n for n in old if n not in _OF_CASES):
+    for name in (n for n in old if n not in (*_OF_CASES, "commit")):
         before, now = old[name], new[name]
         if name == "generator":
             before, now = (

@@ -13,7 +13,14 @@ from refusals import raises
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import BuildSettings, build
 from counterprior.cards.write import staged, write_release
-from counterprior.release import ReleaseError, known_rows, load, parquet_path, release_digest
+from counterprior.release import (
+    UNVOUCHED,
+    ReleaseError,
+    known_rows,
+    load,
+    parquet_path,
+    release_digest,
+)
 from counterprior.schema import ROWS
 
 CONFIG = "attribute_decoupling"
@@ -53,16 +60,32 @@ def test_a_release_of_this_package_is_known(sound: Path, cli: ForkingCommand) ->
     assert json.loads(done.stdout)["anchor"] == "its digest is the one that you named"
 
 
-def test_a_forged_release_is_not(forged: Path, sound: Path, cli: ForkingCommand) -> None:
+def test_a_forged_release_is_not(
+    forged: Path, sound: Path, cli: ForkingCommand, caplog: pytest.LogCaptureFixture
+) -> None:
     done = cli("verify", forged)
-    assert done.returncode == 0 and "valid" not in done.stdout, done.stdout
-    assert "self-consistent, not known to this package" in done.stdout
+    assert done.returncode == 3 and "valid" not in done.stdout, done.stdout
+    assert f"self-consistent, but {UNVOUCHED}" in done.stdout
     assert f"rows that this package does not know: {CONFIG}" in done.stdout
     done = cli("verify", forged, "--sha256", release_digest(sound))
     assert done.returncode == 1 and release_digest(sound) in done.stdout
+    done = cli("verify", forged, "--sha256", release_digest(forged))
+    assert done.returncode == 0 and "valid; its digest is the one that you named" in done.stdout
+    caplog.clear()
     load(forged, CONFIG)
+    assert UNVOUCHED in caplog.text and f"{forged}, {CONFIG}" in caplog.text
     with raises("changed-file", "rows are none that counterprior knows", error=ReleaseError):
         load(forged, CONFIG, verify=True)
+
+
+def test_a_run_of_a_forged_release_says_so(
+    forged: Path, sound: Path, tmp_path: Path, cli: ForkingCommand
+) -> None:
+    for release, said in ((forged, True), (sound, False)):
+        words = ["--suite", CONFIG, "--data", release, "--limit", "2", "--generator", "render:"]
+        done = cli("generate", *words, "--out", tmp_path / release.parent.name)
+        assert done.returncode == 0, done.stderr
+        assert (UNVOUCHED in " ".join(done.stderr.split())) is said, done.stderr
 
 
 def rows_of(release: Path) -> dict[str, str]:
