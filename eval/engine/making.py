@@ -88,7 +88,8 @@ def _make_one(generator: CaseGenerator, request: ImageRequest) -> Made:
         raise
     except Exception as error:  # a checkpoint, pipeline or function that raises
         first = next(iter(str(error).splitlines()), "")
-        return GeneratorError(f"{type(error).__name__}: {first}"[:LONGEST])
+        message = f"{type(error).__name__}: {first}"[:LONGEST]
+        return GeneratorError(message, code="program-failed")
 
 
 class ImageStore:

@@ -62,11 +62,14 @@ def test_an_image_of_many_scans_is_never_decoded(
 
 
 def test_scans_are_counted_across_blocks(scan_bomb: bytes) -> None:
+    first = scan_bomb.find(b"\xff\xda")
     for pad in range(3):
-        # A comment of 64 KiB after another moves the markers over the edges of what is read.
+        # Comments move the first marker behind, over and before the edge of what is read.
+        left = (1 << 20) - first - pad
         comment = b"\xff\xfe" + (65_000).to_bytes(2, "big") + bytes(64_998)
-        more = b"\xff\xfe" + (2 + pad).to_bytes(2, "big") + bytes(pad)
-        data = scan_bomb[:2] + comment * 15 + more + scan_bomb[2:]
+        comments, rest = divmod(left, len(comment))
+        more = b"\xff\xfe" + (rest - 2).to_bytes(2, "big") + bytes(rest - 4)
+        data = scan_bomb[:2] + comment * comments + more + scan_bomb[2:]
         with Image.open(io.BytesIO(data)) as image:
             assert scans(image) == 2010
 

@@ -115,7 +115,9 @@ def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize("address", ["", "localhost", "127.1", "0x7f000001", "0177.0.0.1", "::1\n"])
+@pytest.mark.parametrize(
+    "address", ["", "localhost", "127.1", "0x7f000001", "0177.0.0.1", "::1\n", "168.63.129.16"]
+)
 def test_rejects_malformed_addresses_as_not_public(address: str) -> None:
     assert not is_public(address)
 
