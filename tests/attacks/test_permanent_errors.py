@@ -184,7 +184,7 @@ def test_what_nobody_knows_the_price_of_is_not_said_to_cost_nothing(
     assert str(other.spending).startswith(f"{30 * IMAGES}.0000 USD, ")
 
 
-def test_an_author_asks_again_on_demand(
+def test_a_model_that_writes_is_asked_again_on_demand(
     server: Any, tmp_path: Path, survived: Callable[[str, bool], None]
 ) -> None:
     prompts, ledger = tmp_path / "prompts.txt", tmp_path / "calls.jsonl"
@@ -192,7 +192,7 @@ def test_an_author_asks_again_on_demand(
     server.answer = lambda body: json.dumps({"relations": []})
 
     def author(*options: str) -> None:
-        words = ["author", "relations", str(prompts), "--out", str(tmp_path / "relations.jsonl")]
+        words = ["spatial", "relations", str(prompts), "--out", str(tmp_path / "relations.jsonl")]
         backend = ["--backend", server.spec("openai", "attempts=1&timeout=5")]
         done = CliRunner().invoke(app, [*words, "--ledger", str(ledger), *backend, *options])
         assert done.exit_code == 0, done.output
