@@ -119,6 +119,8 @@ def test_a_judge_is_validated_as_the_page_says(followed: tuple[Path, str], cli: 
         assert words is not None
         if "studies/judges" in words:
             continue  # a study of models; tests/eval/studies/test_labeling_a_study.py walks it
+        if "openai:MODEL" in words:
+            continue  # needs a key
         if words[1] not in ("serve", "import"):  # what people do, there or in Label Studio
             done = cli(*words, cwd=work)
             assert done.returncode == 0, (words, done.stdout, done.stderr)

@@ -115,7 +115,7 @@ def test_scores_corrected_for_missed_things_hold_the_truth(
     groups = {score["group"] for score in result["scores"] if score["name"] == "decided_if_seen"}
     assert "relation=above" in groups
 
-    printed = cli("score", run, "--gold", gold)
+    printed = cli("score", run, "--gold", gold, "--explain")
     assert "`accuracy`, if the detector missed nothing" in printed.stdout
     again = cli(*check, "--data", release, "--out", gold, "--limit", "60", "--json")
     (judge,) = json.loads(again.stdout)["spatial_uc"]
