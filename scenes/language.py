@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from .poses import find_pose
-from .sprites import entity_names
+from .sprites import ALIASES, entity_names
 
 AXES = {
     "horizontal": (("to the left of", 1), ("to the right of", -1)),
@@ -69,7 +69,7 @@ class Layout:
 @cache
 def _names() -> re.Pattern[str]:
     # Longest first, so that "mouse" never wins over a longer name that holds it.
-    longest_first = sorted(entity_names(), key=lambda name: (-len(name), name))
+    longest_first = sorted((*entity_names(), *ALIASES), key=lambda name: (-len(name), name))
     # Only after an article or number: a "tight ball" or a "teddy bear" is no entity.
     return re.compile(
         rf"\b(?:an?|the|one|two)\s+({'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE
@@ -80,7 +80,8 @@ def mentions(text: str) -> list[NamedEntity]:
     """Entities that the text names, each once, in order of first mention."""
     entities: dict[str, NamedEntity] = {}
     for match in _names().finditer(text):
-        entity = match.group(1).lower()
+        name = match.group(1).lower()
+        entity = ALIASES.get(name, name)
         entities.setdefault(entity, NamedEntity(entity, match.start(1), match.end(1)))
     return sorted(entities.values(), key=lambda mention: mention.start)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .sprites import art, clothes, read_json
+from .sprites import ALIASES, art, clothes, read_json
 
 
 @cache
@@ -20,6 +20,7 @@ def look(entity: str) -> str:
     >>> look("male security guard")
     'man in a tall dark gray bearskin hat, red top, black trousers, holding a teal flashlight'
     """
+    entity = ALIASES.get(entity, entity)
     words = read_json("atlas/looks.json")
     worn = clothes(entity)
     if worn is None:

@@ -50,6 +50,14 @@ def _sheet() -> Image.Image:
         return sheet.convert("RGBA")
 
 
+ALIASES = {
+    "clock": "table clock",
+    "female counselor": "female school counselor",
+    "male counselor": "male school counselor",
+}
+"""Other name, as of a class of COCO or of an earlier bank -> the entity that is drawn for it."""
+
+
 @cache
 def entity_names() -> tuple[str, ...]:
     """Names of all entities that have a sprite, sorted."""

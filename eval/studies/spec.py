@@ -568,10 +568,6 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
             if column.score.startswith(SCORER) and column.scorer not in study.scorers:
                 problem = unknown("scorer", column.scorer, study.scorers)
                 yield ("table", "columns", number, "score"), "unknown-name", problem
-        for name, line in study.table.lines.items():
-            if line.less and not any(fnmatchcase(run, line.less) for run in runs):
-                problem = f"{line.less!r} fits no generator of {', '.join(runs)}"
-                yield ("table", "lines", name, "less"), "unknown-name", problem
     if study.judges and not cells_of(study):
         yield (), "nothing-to-do", "`only` and `except` leave no cell: remove a pattern"
 

@@ -94,10 +94,10 @@ def test_a_higher_price_counts_from_then_on(run: Path, server: Any) -> None:
 def test_what_no_price_counts_is_unknown(run: Path, server: Any) -> None:
     code, said = judge(run, server, None)
     assert code == 0 and "spent an unknown sum for" in said, said
-    done = CliRunner().invoke(app, ["settle", str(run)])
+    done = CliRunner().invoke(app, ["doctor", str(run)])
     calls = len(server.asked)
     said = f"0 attempts without an outcome, an unknown sum for {calls} calls without a price spent"
     assert said in done.output and "0.0000" not in done.output
     (run.parent / "prices.yaml").write_text("openai:m-1: {input: 1000000, output: 1000000}\n")
-    words = ["settle", str(run), "--prices", str(run.parent / "prices.yaml")]
+    words = ["doctor", str(run), "--prices", str(run.parent / "prices.yaml")]
     assert f"of {calls * TOKENS:.4f} spent" in CliRunner().invoke(app, words).output

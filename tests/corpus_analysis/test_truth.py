@@ -82,10 +82,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 def test_the_command_counts_right_wrong_missed_and_open(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from counterprior.cli.audit import pairs
+    from counterprior.cli.corpus import accuracy
 
     gold, captions = files
-    pairs([captions], gold=gold, json=True)
+    accuracy([captions], gold=gold, json=True)
     found = json.loads(capsys.readouterr().out)
     sampled = {row["group"]: row for row in found["sampled"]}
     everything = sampled["all"]
@@ -103,7 +103,7 @@ def test_the_command_counts_right_wrong_missed_and_open(
     assert 0 <= low < 2 / 7 < high <= 1
     assert found["missing"] == 0
     assert found["wrong"] == found["missed"] == []  # never shown of the held-out half
-    pairs([captions], gold=gold, draw=2, json=True)
+    accuracy([captions], gold=gold, draw=2, json=True)
     (second, *_) = json.loads(capsys.readouterr().out)["sampled"]
     assert second["captions"] == second["precision"]["n"] == 1 and second["recall"]["n"] == 0
 

@@ -271,6 +271,7 @@ def test_scores_by_the_judge_that_chose_are_marked(
 
     def marks() -> list[set[str]]:
         results = json.loads(cli("score", run, "--json").stdout)
+        results.sort(key=lambda result: "swap=0.3" in result["judge"])
         return [{name for s in result["scores"] for name in s["marks"]} for result in results]
 
     for folder, methods in ((run, method), (plain, ())):

@@ -566,7 +566,12 @@ def pictured(name: str, row: Row, bias: str) -> tuple[list[Image.Image], Case]:
 def test_the_pixel_judge_sees_what_was_drawn_under_every_probe(
     full_release: Path, name: str, bias: str, first: str, second: str
 ) -> None:
-    rows = read_rows(str(full_release), name).rows
+    # Some seed images of the tests' release are white.
+    rows = [
+        row
+        for row in read_rows(str(full_release), name).rows
+        if (seed := source_image(row)) is None or "scene" in seed.info
+    ]
     judge = PixelJudge()
     seen: Counter[str] = Counter()
     for row in random.Random(2).sample(rows, 12):

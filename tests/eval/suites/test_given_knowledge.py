@@ -121,7 +121,7 @@ def test_eval_prints_scores_given_knowledge_beside_those_of_all_rows(
     made = cli(
         *("eval", "--suite", "t2i_correctness", "--data", text_release, "--limit", 60),
         *("--generator", "python:informed:PartlyInformed", "--judge", "python:informed:green"),
-        *("--seeds", 3, "--unchecked", "--out", tmp_path / "run"),
+        *("--seeds", 3, "--unchecked", "--explain", "--out", tmp_path / "run"),
         cwd=tmp_path,
     )
     assert made.returncode == 0, made.stderr
