@@ -101,7 +101,7 @@ class Scripted:
 
 def test_recovers_known_habit_from_captions_of_rendered_scenes(tmp_path: Path) -> None:
     images = scenes(32, 3, tmp_path / "drawn")
-    scripted = Scripted(images, left=1.2, sd=1.5, faults=0.15)
+    scripted = Scripted(images, left=1.2, sd=1.5, faults=0.2)
     settings = CaptioningSettings(
         tmp_path,
         captioners=(as_captioner(scripted, identity="v1"),),
