@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from .poses import find_pose
-from .sprites import ALIASES, entity_names
+from .sprites import ALIASES, drawn_as, entity_names
 
 AXES = {
     "horizontal": (("to the left of", 1), ("to the right of", -1)),
@@ -80,8 +80,7 @@ def mentions(text: str) -> list[NamedEntity]:
     """Entities that the text names, each once, in order of first mention."""
     entities: dict[str, NamedEntity] = {}
     for match in _names().finditer(text):
-        name = match.group(1).lower()
-        entity = ALIASES.get(name, name)
+        entity = drawn_as(match.group(1).lower())
         entities.setdefault(entity, NamedEntity(entity, match.start(1), match.end(1)))
     return sorted(entities.values(), key=lambda mention: mention.start)
 

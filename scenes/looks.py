@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from .sprites import ALIASES, art, clothes, read_json
+from .sprites import art, clothes, drawn_as, read_json
 
 
 @cache
@@ -20,7 +20,7 @@ def look(entity: str) -> str:
     >>> look("male security guard")
     'man in a tall dark gray bearskin hat, red top, black trousers, holding a teal flashlight'
     """
-    entity = ALIASES.get(entity, entity)
+    entity = drawn_as(entity)
     words = read_json("atlas/looks.json")
     worn = clothes(entity)
     if worn is None:

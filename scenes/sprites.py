@@ -58,6 +58,15 @@ ALIASES = {
 """Other name, as of a class of COCO or of an earlier bank -> the entity that is drawn for it."""
 
 
+def drawn_as(name: str) -> str:
+    """The entity that is drawn for a name, in small letters: itself, unless it is an alias.
+
+    >>> drawn_as("clock"), drawn_as("cat")
+    ('table clock', 'cat')
+    """
+    return ALIASES.get(name, name)
+
+
 @cache
 def entity_names() -> tuple[str, ...]:
     """Names of all entities that have a sprite, sorted."""

@@ -65,10 +65,9 @@ class SystemOne:
                 "use another backend",
                 code="unsupported",
             )
-        images = sum(isinstance(part, ImagePart) for part in request.user)
-        if images > MOST_IMAGES:
-            return unusable(f"{images} images, where a request takes {MOST_IMAGES}")
         body = self.body(request)
+        if (images := len(body["assets"])) > MOST_IMAGES:
+            return unusable(f"{images} images, where a request takes {MOST_IMAGES}")
         return with_lost(
             *self._wire.ask(
                 lambda: self._client.post(

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from ...scenes.scene import Scene
-from ...scenes.sprites import ALIASES
+from ...scenes.sprites import drawn_as
 from ..core import INVALID
 from .asking import Stated
 
@@ -53,8 +53,7 @@ def scene_label(scene: Scene, claim: Stated) -> str:
     missing or doubled."""
     places = []
     for name in (claim.a, *claim.references) if claim.axis == "middle" else claim.order:
-        drawn = ALIASES.get(name.lower(), name.lower())
-        there = [f for f in scene.figures if f.entity.lower() == drawn]
+        there = [f for f in scene.figures if f.entity.lower() == drawn_as(name.lower())]
         if len(there) != 1:
             return INVALID
         places.append(there[0])

@@ -55,50 +55,81 @@ FILTERS = {
     "failure": "no answer or no image",
 }
 """Flag of an image -> its name on the page."""
+WORDS = frozenset({"raw", "key"})
+"""Fields of an answer that say how it was written."""
 APART = {"apart": "generators differ"}
 """The same for images of several generators."""
 
 
 def gallery(
-    runs: Sequence[RunContents],
+    contents: RunContents,
     thumbnails: Mapping[str, str],
     clips: Mapping[str, str],
     full_size: bool = False,
 ) -> dict[str, Any]:
-    """Returns the data of a page as JSON values: judges, filters with their counts, images.
+    """Returns the gallery's data as JSON values: judges, filters with their counts, images.
 
-    runs: one, or several of one suite, which are compared: their images have labels alone, and the
-    flag of `APART` where a judge's labels differ between runs. thumbnails: SHA-256 of an image ->
-    file in the site; clips: that of a clip -> file; full_size: whether images are included at full
-    size.
+    thumbnails: SHA-256 of an image -> file in the site; clips: that of a clip -> file; full_size:
+    whether images are included at full size.
     """
-    compared = len(runs) > 1
-    judges = list(dict.fromkeys(judged.result.judge for run in runs for judged in run.judged))
+    results = contents.run.images()
+    answers = [answers_by_case(judged.log.present(contents.present)) for judged in contents.judged]
     images: list[dict[str, Any]] = []
     keys: dict[tuple[tuple[str, str], ...], int] = {}
-    for number, run in enumerate(runs):
-        results = run.run.images()
-        answers = {
-            judged.result.judge: answers_by_case(judged.log.present(run.present))
-            for judged in run.judged
-        }
-        for case in run.run.cases():
-            image = results.get(case.id)
-            by_judge = [answers.get(judge, {}).get(case.id, []) for judge in judges]
-            clip = clips.get(image.sha256, "") if image else ""
-            entry = _image(case, image, by_judge, thumbnails)
-            entry["answers"] = [
+    for case in contents.run.cases():
+        image, by_judge = (
+            results.get(case.id),
+            [judge_answers.get(case.id, []) for judge_answers in answers],
+        )
+        clip = clips.get(image.sha256, "") if image else ""
+        entry = _image(case, image, by_judge, thumbnails)
+        entry["answers"] = [
+            [_answer(answered, keys) for answered in judge_answers] for judge_answers in by_judge
+        ]
+        images.append(entry | ({"clip": clip} if clip else {}))
+    return {
+        "judges": [judged.result.judge for judged in contents.judged],
+        "runs": [],
+        "keys": [dict(pairs) for pairs in keys],
+        "whole": WHOLE if full_size else "",
+        **_found_in(images, FILTERS),
+    }
+
+
+def comparison(
+    runs: Sequence[RunContents], galleries: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Returns the same of several runs of one suite, from the data of their galleries.
+
+    Answers are labels alone, of the question itself. An image has the flag of `APART` where a
+    judge's labels of its case differ between runs.
+    """
+    judges = list(dict.fromkeys(judge for data in galleries for judge in data["judges"]))
+    images: list[dict[str, Any]] = []
+    for number, data in enumerate(galleries):
+        for image in data["images"]:
+            by_judge = dict(zip(data["judges"], image["answers"], strict=True))
+            labels = [
                 [
-                    _label(answered) if compared else _answer(answered, keys)
-                    for answered in judge_answers
-                    if not compared or answered.probe == ORIGINAL
+                    {name: value for name, value in answer.items() if name not in WORDS}
+                    for answer in by_judge.get(judge, ())
+                    if answer["probe"] == ORIGINAL
                 ]
-                for judge_answers in by_judge
+                for judge in judges
             ]
-            extra = {"clip": clip} if clip else {}
-            images.append(entry | extra | ({"run": number} if compared else {}))
-    if compared:
-        _flag_apart(images)
+            images.append({**image, "answers": labels, "run": number})
+    _flag_apart(images)
+    return {
+        "judges": judges,
+        "runs": [{"name": brief(run.name, run.suite.name), "slug": run.slug} for run in runs],
+        "keys": [],
+        "whole": galleries[0]["whole"],
+        **_found_in(images, APART | FILTERS),
+    }
+
+
+def _found_in(images: Sequence[dict[str, Any]], filters: Mapping[str, str]) -> dict[str, Any]:
+    """The images, and what they can be filtered by."""
     groups = {
         f"{name}: {value}"
         for image in images
@@ -109,16 +140,12 @@ def gallery(
         a["label"] for image in images for judge_answers in image["answers"] for a in judge_answers
     }
     return {
-        "judges": judges,
-        "runs": [{"name": brief(run.name, run.suite.name), "slug": run.slug} for run in runs],
-        "keys": [dict(pairs) for pairs in keys],
         "labels": sorted(labels),
-        "whole": WHOLE if full_size else "",
         "variants": sorted({image["variant"] for image in images}),
         "groups": sorted(groups),
         "filters": [
             {"flag": flag, "name": name, "count": sum(flag in image["flags"] for image in images)}
-            for flag, name in (APART | FILTERS if compared else FILTERS).items()
+            for flag, name in filters.items()
         ],
         "images": images,
     }
@@ -313,24 +340,18 @@ def _image(
     }
 
 
-def _label(answered: Answered) -> dict[str, Any]:
-    """What a judge saw, as JSON values, without its words."""
-    share = answered.verdict.share(answered.verdict.label)
+def _answer(answered: Answered, keys: dict[tuple[tuple[str, str], ...], int]) -> dict[str, Any]:
+    """An answer as JSON values. keys: allowed answers as written, with their labels -> number."""
+    verdict = answered.verdict
+    allowed = tuple(answered.answers.items())
+    cut = "…" if len(verdict.raw) > LONGEST_ANSWER else ""
+    share = verdict.share(verdict.label)
     return {
         "question": answered.question,
         "probe": answered.probe,
         **({} if answered.frame is None else {"frame": answered.frame}),
-        "label": answered.verdict.label,
-        **({} if share is None else {"probability": share}),
-    }
-
-
-def _answer(answered: Answered, keys: dict[tuple[tuple[str, str], ...], int]) -> dict[str, Any]:
-    """An answer as JSON values. keys: allowed answers as written, with their labels -> number."""
-    allowed = tuple(answered.answers.items())
-    words = answered.verdict.raw
-    cut = "…" if len(words) > LONGEST_ANSWER else ""
-    return _label(answered) | {
+        "label": verdict.label,
         "key": keys.setdefault(allowed, len(keys)),
-        "raw": words[:LONGEST_ANSWER] + cut,
+        "raw": verdict.raw[:LONGEST_ANSWER] + cut,
+        **({} if share is None else {"probability": share}),
     }

@@ -52,7 +52,7 @@ def render_pages(
 ) -> dict[str, str]:
     """Every page by file name.
 
-    galleries: slug of a run, or suite of several runs -> its data by `gallery.gallery`.
+    galleries: slug of a run, or suite of several runs -> its data, see `gallery`.
     """
     suites = by_suite(runs)
     identities = {j.result.judge: j.result.card.identity for run in runs for j in run.judged}

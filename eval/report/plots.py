@@ -144,7 +144,8 @@ def _curves(
         color, marker = COLORS[number % SERIES], MARKERS[number % len(MARKERS)]
         aside = apart * (place - (len(series) - 1) / 2)
         xs, ys = [p.x + aside for p in points], [p.y for p in points]
-        axes.plot(xs, ys, color=color, marker=marker, markeredgecolor=GROUND, label=name)
+        axes.plot(xs, ys, color=color)
+        axes.plot([], [], color=color, marker=marker, markeredgecolor=GROUND, label=name)
         for x, p in zip(xs, points, strict=True):
             _whiskers(axes, x, p.y, color, up=p.estimate.interval)
             _mark(axes, x, p.y, color, marker, f"{name}: {p.y:.3g} at {p.x:g}")

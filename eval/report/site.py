@@ -19,7 +19,7 @@ from ..results.leaderboard import Leaderboard, leaderboards
 from ..results.scoring import ScoreSettings
 from .exports import FOLDER, check_forms, export
 from .exports import REPORT as MANIFEST
-from .gallery import FEW_IMAGES, THUMBNAILS, WHOLE, gallery, make_thumbnails
+from .gallery import FEW_IMAGES, THUMBNAILS, WHOLE, comparison, gallery, make_thumbnails
 from .pages import by_suite, public, render_pages
 from .players import CLIPS, copy_clips
 
@@ -56,10 +56,10 @@ def write_report(
     thumbnails = make_thumbnails(contents, out, progress, full_size)
     full_images = [name.replace(THUMBNAILS, WHOLE) for name in thumbnails.values() if full_size]
     clips = copy_clips(contents, out)
-    galleries = {run.slug: gallery([run], thumbnails, clips, full_size) for run in contents}
+    galleries = {run.slug: gallery(run, thumbnails, clips, full_size) for run in contents}
     for suite, members in by_suite(contents).items():
         if len(members) > 1:
-            galleries[suite] = gallery(members, thumbnails, clips, full_size)
+            galleries[suite] = comparison(members, [galleries[run.slug] for run in members])
     written = {*thumbnails.values(), *full_images, *clips.values()}
     scrubber = Scrubber(runs)
     pages = render_pages(title, contents, boards, galleries)

@@ -432,7 +432,7 @@ class _Table:
                 [self.cells.qualities[key] for key in of if key in self.cells.qualities]
                 for of in (keys, self._subtracted(keys, line))
             )
-            matched = len(qualities) == len(keys) and len(bases) == len(keys) * bool(line.less)
+            matched = len(qualities) == len(keys) and len(bases) == (len(keys) if line.less else 0)
             return mean_quality(qualities, bases) if matched else None
         if column.scorer:
             return self._quality(column, keys[0])
