@@ -623,7 +623,8 @@ def test_judges_are_compared_with_each_other(site: Path, runs: dict[str, Path]) 
         for n, (tag, attributes, _) in enumerate(page.elements)
         if attributes.get("data-name") == "t2i_homogenization-agreement"
     ]
-    _, same, kappa, _, n = [text for _, text in page.within(number, "td")]
+    question, same, kappa, _, n = [text for _, text in page.within(number, "td")]
+    assert question == "order"
     pairs = []
     for run in contents_of(*runs.values(), across_judges=True):
         if run.suite.name == "t2i_homogenization":
