@@ -27,8 +27,9 @@ STDOUT = 1
 
 WRONG = 1
 USAGE = 2
-UNVOUCHED = 3
-"""What was checked has no fault, but nothing outside of it says that it is what it claims."""
+UNPROVEN = 3
+"""Nothing wrong was seen, and what would show that all is right is missing: a digest from outside
+of a release, or rows of a comparison."""
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
 INTERRUPTED = 130

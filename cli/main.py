@@ -40,6 +40,7 @@ PANELS: dict[str, Commands] = {
         "judge": evaluate.judge,
         "score": evaluate.score,
         "quality": quality.quality,
+        "gate": quality.gate,
         "report": evaluate.report,
         "judge-check": studies.judge_check,
         "doctor": doctor.doctor,

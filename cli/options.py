@@ -95,6 +95,9 @@ Margins = Annotated[
     list[str] | None,
     Input("--margin", help="Largest loss that doesn't matter, e.g. order_bias=5; repeatable."),
 ]
+EqualityMargin = Annotated[
+    float, Input("--margin", help="Largest difference that doesn't matter, in percentage points.")
+]
 LabelsFile = Annotated[Path, Input(help="File of human labels.")]
 SomeLabels = Annotated[Path | None, Input(help="File of human labels of some cases.")]
 JudgeNames = Annotated[

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .console import console, new_table, print_json, print_note
+from .console import UNPROVEN, WRONG, console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..eval.engine.image_scores import ScoreLog, ScoringTally
     from ..eval.results.changes import QualityReport
     from ..eval.results.distances import SetDistance
+    from ..eval.results.gate import Gate, ImagePairs
 
 
 def print_scoring(run: Path, scored: Sequence[tuple[ScoreLog, ScoringTally]]) -> None:
@@ -122,6 +123,66 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
             distance.warning for distance in distances if distance.warning
         ):
             output.print(warning, style="dim", highlight=False)
+
+
+def print_gate(gate: Gate, as_json: bool) -> None:
+    """Prints whether two builds draw alike. Exits with 1 where they differ, with 3 if undecided."""
+    from ..eval.results.gate import DIFFERENT
+    from ..eval.stats.equivalence import EQUIVALENT
+
+    if as_json:
+        print_json(gate.to_json())
+    else:
+        _show_gate(gate)
+    if gate.decision != EQUIVALENT:
+        raise SystemExit(WRONG if gate.decision == DIFFERENT else UNPROVEN)
+
+
+def _show_gate(gate: Gate) -> None:
+    from ..eval.stats.equivalence import UNDECIDED
+    from ..eval.stats.estimate import interval_text, p_text, value_text
+
+    output = console(width=140)
+    numbers = (gate.base, gate.run, "difference", "95 %", "n", "p")
+    title = f"{gate.suite}: {gate.run} against {gate.base}, within ±{gate.margin:g} points?"
+    table = new_table("score", "judge", *numbers, "verdict", numbers=numbers, title=title)
+    for drift in gate.drifts:
+        table.add_row(
+            drift.score,
+            drift.judge,
+            *(value_text(value, "%") for value in (drift.before, drift.after, drift.value)),
+            interval_text(drift.interval, "%"),
+            f"{drift.n:,}",
+            p_text(drift.claim.p_value),
+            drift.claim.verdict,
+        )
+    output.print(table)
+    output.print(_images_text(gate.images), highlight=False)
+    more = ""
+    if gate.decision == UNDECIDED:
+        more = ": the rows are too few"
+        if not math.isinf(gate.factor):
+            more += f"; about {gate.factor:.1f} times as many would decide, if the differences stay"
+    output.print(f"{gate.decision}{more}", highlight=False)
+
+
+def _images_text(images: ImagePairs) -> str:
+    from ..eval.stats.estimate import value_text
+
+    text = (
+        f"images: {images.both:,} of the same prompt and seed, {images.same_bytes:,} with the same "
+        f"bytes; pixels of {images.compared:,} compared, {images.same_pixels:,} the same"
+    )
+    if images.psnr.n:
+        text += f"; PSNR where they differ {images.psnr.text('%')} dB"
+    if not math.isnan(images.ssim.value):
+        text += f"; SSIM {images.ssim.text('1')}, least {value_text(images.least_ssim, '1')}"
+    elif images.psnr.n:
+        from ..extras import install_command
+
+        text += f"; SSIM needs scikit-image: {install_command('gate')}"
+    excluded = ", ".join(f"{reason} {n:,}" for reason, n in images.excluded.items())
+    return f"{text}; not compared: {excluded}" if excluded else text
 
 
 def _distances(distances: Sequence[SetDistance]) -> Table:

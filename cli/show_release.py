@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from .console import UNVOUCHED, WRONG, console, new_table, print_json, print_note
+from .console import UNPROVEN, WRONG, console, new_table, print_json, print_note
 
 if TYPE_CHECKING:
     from ..builders.census import BankCensus, WorldsCensus
@@ -25,7 +25,7 @@ def print_report(report: ReleaseReport, as_json: bool) -> None:
     if report.problems:
         raise SystemExit(WRONG)
     if report.anchor == "":
-        raise SystemExit(UNVOUCHED)
+        raise SystemExit(UNPROVEN)
 
 
 def print_bank_faults(faults: Sequence[str], as_json: bool) -> NoReturn:
