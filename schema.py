@@ -70,6 +70,8 @@ Frame = Literal[
 Basis = Literal["code-derived", "stated"]
 """Whether code derives a pair's left thing from a fact table, or the entry states it."""
 
+Sources = Literal["located", "stated"]
+"""Whether all sources of a row say where in them to look."""
 
 GoldLayout = Literal["right", "swapped", "missing", "doubled", "above"]
 """Layout of a gold image of a constrained pair: both things where they belong, exchanged, one of
@@ -263,6 +265,9 @@ class T2ICorrectness(Row):
     """Field of knowledge; each has one bank file."""
     family: str
     """Layout fact that the row rests on; rows of one family are not independent."""
+    cluster: str
+    """Families that share a fact table, directly or by way of others, by the name of the first of
+    them; intervals are over clusters."""
     left: str
     """What is on the left as seen by the viewer of the image."""
     right: str
@@ -287,7 +292,11 @@ class T2ICorrectness(Row):
     """Id of the row with the same two things seen the other way round, whose left thing is this
     row's right one; empty where there is none."""
     standards: list[str]
-    """Titles of the standards or authorities that fix the layout, with section and address."""
+    """Titles of the standards or authorities that fix the layout, with section and address where
+    they are known."""
+    sources: Sources
+    """`located`: each of `standards` has a section, page, article, entry or address; `stated`: at
+    least one has title, publisher and edition alone."""
     rationale: str
     """Why the left thing is on the left."""
     tell_left: str
@@ -319,6 +328,8 @@ class T2ICorrectnessGold(Row):
     """Field of knowledge of the row."""
     family: str
     """Layout fact that the row rests on."""
+    cluster: str
+    """Cluster of the row's family; intervals are over clusters."""
     left: str
     """What is on the left in a right image."""
     right: str
@@ -823,6 +834,9 @@ class OrderBeyond(Row):
     """In `three_correctness`, the names from left to right; otherwise empty: no order is right."""
     standards: list[str]
     """Titles of the standards that fix the order; empty if none does."""
+    sources: Literal["located", "stated", ""] = ""
+    """`located`: each of `standards` has a section, page, article, entry or address; `stated`: at
+    least one has title, publisher and edition alone; empty if no standard fixes the order."""
 
 
 class OwnPrompt(Row):

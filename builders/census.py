@@ -141,7 +141,7 @@ def _citations(standards: Iterable[Standard]) -> Citations:
         standards=len(listed),
         sections=sum(bool(s.at) for s in listed),
         addresses=sum(bool(s.url) for s in listed),
-        titles=sum(not s.at and not s.url for s in listed),
+        titles=sum(not s.located for s in listed),
     )
 
 

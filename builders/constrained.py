@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from ..schema import Basis, Frame, Struct, T2ICorrectness
+from ..schema import Basis, Frame, Sources, Struct, T2ICorrectness
 from .bank import BankFaults, by_name, read_folder
 from .facts import FactError, FactTables, read_facts
 from .frames import FRAMES, frame_fault, mentions
@@ -31,6 +31,11 @@ class Standard(Struct):
     """Section, page, article or entry that fixes it; empty if the whole does."""
     url: str = ""
     """Address to read it at, a DOI if it has one; empty if no stable one is known."""
+
+    @property
+    def located(self) -> bool:
+        """Whether it says where to look: a part of it, or an address."""
+        return bool(self.at or self.url)
 
     @property
     def citation(self) -> str:
@@ -114,6 +119,27 @@ def pair_prompt(first: str, second: str, context: str) -> str:
     'Digit 9 and digit 3 on a standard clock face.'
     """
     return sentence(f"{first} and {second} {context}")
+
+
+def located(cited: Iterable[Standard]) -> Sources:
+    """Returns `located` if every source says where in it to look, else `stated`."""
+    return "located" if all(standard.located for standard in cited) else "stated"
+
+
+def clusters(pairs: Iterable[ConstrainedPair]) -> dict[str, str]:
+    """Family -> the cluster that it belongs to, named by its first family.
+
+    Families that share a fact table are one cluster, and so are those that a third one links.
+    """
+    families_by_fact: dict[str, set[str]] = {}
+    for pair in pairs:
+        # What is only stated shares a table with its own family alone.
+        families_by_fact.setdefault(pair.fact or f"/{pair.family}", set()).add(pair.family)
+    members: dict[str, set[str]] = {}
+    for families in families_by_fact.values():
+        joined = families.union(*(members.get(family, set()) for family in families))
+        members.update(dict.fromkeys(joined, joined))
+    return {family: min(joined) for family, joined in members.items()}
 
 
 def read_standards(bank: Path) -> dict[str, Standard]:

@@ -14,7 +14,7 @@ from .attributes import AttributePair, Counted, read_attributes, read_counts
 from .bank import DEFAULT_BANK, read_entries
 from .build_result import Composition
 from .consistency import read_consistency
-from .constrained import ConstrainedPair, Standard, read_pairs, read_standards
+from .constrained import ConstrainedPair, Standard, clusters, read_pairs, read_standards
 from .counterfactual import Law, read_laws
 from .depictions import Drawable, drawable_pairs, read_depictions, read_looks
 from .facts import FactTables, read_facts
@@ -82,6 +82,12 @@ class Banks:
     @cached_property
     def pairs(self) -> dict[str, list[ConstrainedPair]]:
         return read_pairs(self.root)
+
+    @cached_property
+    def clusters(self) -> dict[str, str]:
+        """Cluster of each family with a pair that is not retired."""
+        pairs = (pair for domain in self.pairs.values() for pair in domain)
+        return clusters(pair for pair in pairs if pair.status != "retired")
 
     @cached_property
     def drawables(self) -> dict[str, Drawable]:

@@ -264,7 +264,7 @@ def tabulate(rows: Sequence[Row], composition: Composition) -> dict[str, dict[st
             counts[f"with {column}"] = sum(bool(getattr(row, column)) for row in group)
         for column, distinct_values in values.items():
             counted = Counter(str(getattr(row, column)) for row in group)
-            counts |= {f"{column} {name}": counted[name] for name in distinct_values}
+            counts |= {f"{column} {name or 'none'}": counted[name] for name in distinct_values}
         return counts
 
     return {**{name: line(some) for name, some in sorted(lines.items())}, "all": line(rows)}

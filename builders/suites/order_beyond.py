@@ -10,6 +10,7 @@ from typing import Literal
 from ...schema import OrderBeyond, Provenance
 from ..balance import Rotation, balanced_pairs
 from ..bank import BankError
+from ..build_result import Composition
 from ..checks import (
     count_faults,
     duplicate_faults,
@@ -19,6 +20,7 @@ from ..checks import (
     side_faults,
     text_faults,
 )
+from ..constrained import located
 from ..phrases import listing, sentence
 from ..sequences import Sequence
 from ..suite import Banks, Fault, Group, SuiteRecipe, entities_group
@@ -131,6 +133,7 @@ def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
                 chosen.append((sequence, triples_by_sequence[sequence.id].pop()))
     for sequence, items in sorted(chosen, key=lambda c: (c[0].id, c[1])):
         phrases = [sequence.phrase.format(item) for item in items]
+        cited = [banks.standards[name] for name in sequence.standards]
         yield OrderBeyond(
             setting="three_correctness",
             axis="horizontal",
@@ -139,7 +142,8 @@ def _sequences(banks: Banks, rng: random.Random) -> Iterator[OrderBeyond]:
             prompt=sentence(f"{listing(phrases)} {sequence.context}"),
             swapped_prompt=sentence(f"{listing(phrases[::-1])} {sequence.context}"),
             expected=phrases,
-            standards=[banks.standards[s].citation for s in sequence.standards],
+            standards=[standard.citation for standard in cited],
+            sources=located(cited),
             review=["code", *sequence.review],
             provenance=Provenance(
                 bank="sequences.yaml", entry=sequence.id, author="curated", calls=[]
@@ -201,4 +205,5 @@ SUITE = SuiteRecipe(
     faults=faults,
     group=_group,
     breakdown=("setting",),
+    composition=Composition(by="setting", counts=("sources",)),
 )

@@ -11,7 +11,13 @@ from itertools import zip_longest
 from ...schema import Provenance, T2ICorrectness
 from ..build_result import Composition
 from ..checks import duplicate_faults, equal_fault, side_faults, text_faults
-from ..constrained import ConstrainedPair, layout_faults, pair_prompt, unordered_faults
+from ..constrained import (
+    ConstrainedPair,
+    layout_faults,
+    located,
+    pair_prompt,
+    unordered_faults,
+)
 from ..facts import FactError
 from ..suite import Banks, Fault, SuiteRecipe
 from ..votes import HUMAN, vote_on
@@ -108,9 +114,11 @@ def _place(name: str) -> str:
 
 def _row(domain: str, pair: ConstrainedPair, banks: Banks) -> T2ICorrectness:
     basis = pair.basis(banks.facts)
+    cited = [banks.standards[name] for name in pair.standards]
     return T2ICorrectness(
         domain=domain,
         family=pair.family,
+        cluster=banks.clusters[pair.family],
         left=pair.left,
         right=pair.right,
         context=pair.context,
@@ -120,7 +128,8 @@ def _row(domain: str, pair: ConstrainedPair, banks: Banks) -> T2ICorrectness:
         aligned_prompt=pair.aligned_prompt,
         reverse_prompt=pair.reverse_prompt,
         unordered_prompt=pair.unordered_prompt,
-        standards=[banks.standards[s].citation for s in pair.standards],
+        standards=[standard.citation for standard in cited],
+        sources=located(cited),
         rationale=pair.rationale,
         tell_left=pair.tell_left,
         tell_right=pair.tell_right,
@@ -164,6 +173,9 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
                 yield from equal_fault(row, name, getattr(pair, name))
             yield from equal_fault(row, "basis", pair.basis(banks.facts))
             yield from equal_fault(row, "domain", domain)
+            yield from equal_fault(row, "cluster", banks.clusters.get(pair.family, ""))
+            cited = (banks.standards[name] for name in pair.standards)
+            yield from equal_fault(row, "sources", located(cited))
     yield from duplicate_faults(
         rows, "aligned_prompt", lambda row: frozenset((row.aligned_prompt, row.reverse_prompt))
     )
@@ -226,6 +238,9 @@ SUITE = SuiteRecipe(
     group=lambda row: ("family", row.family),  # twins name each other
     breakdown=("domain", "basis"),
     composition=Composition(
-        by="domain", counts=("basis",), distinct=("family",), filled=("text_bound",)
+        by="domain",
+        counts=("basis", "sources"),
+        distinct=("family", "cluster"),
+        filled=("text_bound",),
     ),
 )

@@ -55,6 +55,7 @@ def _row(
         source_id=source.id,
         domain=source.domain,
         family=source.family,
+        cluster=source.cluster,
         left=source.left,
         right=source.right,
         context=source.context,
@@ -94,6 +95,7 @@ def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
             pair = entries[row.provenance.entry]
             for name in ("left", "right", "context", "frame", "fact"):
                 yield from equal_fault(row, name, getattr(pair, name))
+            yield from equal_fault(row, "cluster", banks.clusters.get(row.family, ""))
     for same in alike.values():
         for first, second in combinations(same, 2):
             share = difference(first.image.bytes, second.image.bytes)

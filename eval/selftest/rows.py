@@ -96,6 +96,7 @@ def explicit(left: str, right: str) -> T2ICorrectness:
     return T2ICorrectness(
         domain="selftest",
         family=f"{left}-{right}",
+        cluster=f"{left}-{right}",
         left=left,
         right=right,
         context="side by side",
@@ -105,6 +106,7 @@ def explicit(left: str, right: str) -> T2ICorrectness:
         aligned_prompt=f"A {left} on the left and a {right} on the right.",
         reverse_prompt=f"A {right} on the right and a {left} on the left.",
         standards=[],
+        sources="stated",
         rationale="",
         tell_left=left,
         tell_right=right,

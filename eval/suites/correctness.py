@@ -281,7 +281,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
             "twin": "yes" if row.twin else "no",
         }
         linked = ("/".join(sorted((row.id, row.twin))),) if row.twin else ()
-        return self.seeded(row, seeds, prompts, (row.family, *linked), groups)
+        return self.seeded(row, seeds, prompts, (row.cluster, *linked), groups)
 
     def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
         yield from super()._scores(outcomes, group)

@@ -106,7 +106,7 @@ class T2ICorrectnessGoldSuite(PaperSuite[T2ICorrectnessGold], GoldSuite[T2ICorre
 
     def cases(self, row: T2ICorrectnessGold, seeds: int) -> Iterator[Case]:
         groups = {"domain": row.domain, "layout": row.layout, "style": row.style}
-        return self.seeded(row, seeds, {row.layout: row.prompt}, (row.family,), groups)
+        return self.seeded(row, seeds, {row.layout: row.prompt}, (row.cluster,), groups)
 
     def questions(
         self, row: T2ICorrectnessGold, case: Case, images: Sequence[Image], probe: str

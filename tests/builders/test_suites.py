@@ -5,13 +5,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
 
 from counterprior.builders.build import suite_faults
 from counterprior.builders.build_result import read_changes
+from counterprior.builders.constrained import clusters
 from counterprior.builders.lemmas import content, lemma
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES, spatial_uc
@@ -202,6 +203,38 @@ def test_released_pairs_are_balanced_over_domains() -> None:
     assert max(sizes) - min(n for n, s in zip(sizes, short, strict=True) if not s) <= 2  # twins
 
 
+def test_families_that_share_a_fact_are_one_cluster_also_by_way_of_others() -> None:
+    pair = next(iter(BANKS.pairs.values()))[0]
+    placed = [("clock", "d"), ("clock", "b"), ("watch", "d"), ("watch", "c"), ("sundial", "a")]
+    stated = [("", "e"), ("", "f"), ("", "b")]
+    pairs = [pair.model_copy(update={"fact": f, "family": name}) for f, name in placed + stated]
+    linked = dict.fromkeys("dbc", "b") | {name: name for name in "aef"}
+    for order in permutations(pairs[:5]):
+        assert clusters([*order, *pairs[5:]]) == linked
+
+
+def test_rows_that_share_a_fact_or_a_family_share_their_cluster() -> None:
+    built = rows("t2i_correctness")
+    for name in ("fact", "family"):
+        of_value: dict[str, set[str]] = {}
+        for row in built:
+            of_value.setdefault(getattr(row, name) or row.id, set()).add(row.cluster)
+        assert all(len(found) == 1 for found in of_value.values())
+    abdomen = {row.family for row in built if row.fact == "abdomen"}
+    assert len(abdomen) > 1
+    assert {row.cluster for row in built if row.family in abdomen} == {min(abdomen)}
+
+
+def test_a_row_says_whether_each_of_its_sources_can_be_looked_up() -> None:
+    found = {s.citation: s.at != "" or s.url != "" for s in BANKS.standards.values()}
+    for config in ("t2i_correctness", "order_beyond"):
+        built = rows(config)
+        for row in built:
+            cited = [found[citation] for citation in row.standards]
+            assert row.sources == (("stated", "located")[all(cited)] if cited else "")
+        assert {"located", "stated"} <= {row.sources for row in built}
+
+
 def test_a_family_and_a_domain_give_no_more_than_their_share() -> None:
     some = next(iter(BANKS.pairs["maps"]))
     made = [
@@ -360,6 +393,8 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
     ("t2i_correctness", change(standards=[]), "standards"),
     ("t2i_correctness", change(frame="below"), "frame"),
     ("t2i_correctness", change(basis="stated"), "basis"),
+    ("t2i_correctness", change(cluster="one"), "cluster"),
+    ("t2i_correctness", change(sources=""), "sources"),
     ("t2i_correctness", all_of(family="one"), "family"),
     ("t2i_correctness", all_of(domain="one"), "domain"),
     ("t2i_correctness", repeat, "id"),

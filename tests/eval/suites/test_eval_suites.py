@@ -341,11 +341,18 @@ def test_delta_is_of_all_valid_images_and_its_pair_of_those_valid_in_both() -> N
     assert 2 / 2**6 < scores["delta_paired", "all"].p_value < 0.25
 
 
-def test_intervals_of_constrained_pairs_count_families_not_rows() -> None:
+def test_intervals_of_constrained_pairs_count_clusters_of_families_not_rows() -> None:
     suite = open_suite("t2i_correctness")
     (row, *_) = next(trials_of(suite.name)).rows
-    twins = [row.model_copy(update={"id": name, "family": "one"}) for name in "ab"]
-    assert {c.clusters for twin in twins for c in suite.cases(twin, 1)} == {("one",)}
+    placed = [("a", "one", "one"), ("b", "one", "one"), ("c", "two", "one"), ("d", "three", "d")]
+    rows = [
+        row.model_copy(update={"id": name, "family": family, "cluster": cluster})
+        for name, family, cluster in placed
+    ]
+    cases = [case for member in rows for case in suite.cases(member, 2)]
+    outcomes = [outcome(case, {"arrangement": "correct"}) for case in cases]
+    paired = by_name(suite.score(outcomes))["delta_paired", "all"]
+    assert (paired.n, paired.clusters) == (8, 2)
 
 
 @pytest.mark.parametrize(
