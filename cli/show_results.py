@@ -248,6 +248,8 @@ def print_findings(found: Findings) -> None:
         tested = any(score.p_value == score.p_value for name in names for score in found.of(name))
         numbers = ("value", "95 %", "n", *(("p", "q") if tested else ()))
         table = new_table("score", "images of", *numbers, "left out", numbers=numbers, title=title)
+        if not any(found.of(name) for name in names):
+            continue
         for name in names:
             for score in found.of(name):
                 table.add_row(

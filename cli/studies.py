@@ -205,6 +205,9 @@ def findings(
         Path | None,
         Input(help="Folder of the images, to compare them with the labels' digests."),
     ] = None,
+    detections: Annotated[
+        Path | None, Input(help="JSONL of `spatial detect`: compare a detector with the readers.")
+    ] = None,
     revision: Revision = None,
     out: Annotated[Path | None, Output(help="Folder of the figures, as SVG.")] = None,
     json: Json = False,
@@ -215,7 +218,7 @@ def findings(
     """
     from ..eval.studies.findings import find
 
-    found = find(data, images, revision)
+    found = find(data, images, revision, detections)
     if out is not None:
         found.write(out)
     if json:

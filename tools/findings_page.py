@@ -2,20 +2,25 @@
 
     python tools/findings_page.py dist/counterprior
 
+A detector's numbers are of the detections in the bank, `DETECTIONS`.
+
 A table whose columns are named for scores, `first_left` or n, p or q of it, gets these numbers
 anew. The text between the tables is written by hand; a test looks its numbers up in the tables.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from pathlib import Path
 
+from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.eval.core import ALL
-from counterprior.eval.stats.estimate import p_text
+from counterprior.eval.stats.estimate import p_text, value_text
 from counterprior.eval.studies.findings import Findings, find
 
+DETECTIONS = DEFAULT_BANK / "real" / "nanodet.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "findings.md"
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 COLUMN = re.compile(r"(?:(n|p|q) of )?`(\w+)`")
@@ -36,9 +41,13 @@ def renewed(page: str, findings: Findings) -> str:
         for name in ordered:
             cells = [name if name == ALL else f"`{name}`"]
             for column in filter(None, columns):
-                score = scores[groups[name], column[2]]
+                score = scores.get((groups[name], column[2]))
+                if score is None:  # not corrected over all images, or not published
+                    cells.append("-")
+                    continue
+                known = not math.isnan(score.interval.low)
                 texts = {
-                    None: score.text(score.unit),
+                    None: score.text(score.unit) if known else value_text(score.value, score.unit),
                     "n": f"{score.n:,}",
                     "p": p_text(score.p_value),
                     "q": p_text(score.q_value),
@@ -53,7 +62,7 @@ def renewed(page: str, findings: Findings) -> str:
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    findings = find(sys.argv[1])
+    findings = find(sys.argv[1], detections=DETECTIONS)
     PAGE.write_text(renewed(PAGE.read_text(), findings))
     findings.write(PAGE.parent)
 

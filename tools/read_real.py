@@ -4,6 +4,8 @@
     python tools/read_real.py differences WORK ann bo           # -> WORK/disagreements.json
     python tools/read_real.py sheets IMAGES WORK cy --open      # only images that they differ about
     python tools/read_real.py record IMAGES WORK ann bo cy      # -> builders/bank/real/labels.jsonl
+    python tools/read_real.py manifest IMAGES m.jsonl           # for counterprior spatial detect
+    python tools/read_real.py detections IMAGES d.jsonl NAME    # -> builders/bank/real/NAME.jsonl
 
 IMAGES is the folder `images` of VISOR's repository, with a folder for each model, or a part of it.
 
@@ -34,9 +36,14 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.real import FILE, ImageReadings
 from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites.spatial_visor import published_row
+from counterprior.eval.geometry.checker.decide import check
+from counterprior.eval.geometry.checker.recorded import CheckerSample, read_samples
+from counterprior.eval.geometry.checker.rules import CheckerRules
+from counterprior.eval.judges.checker.run import PUBLISHED_SIZE
 from counterprior.images import open_image
-from counterprior.parsing import parse, read_rows
+from counterprior.parsing import parse, read_rows, write_rows
 from counterprior.readings import ImageReading, settle
+from counterprior.release import sha256_file
 from counterprior.schema import SpatialVISOR
 
 SIZE, GAP, CAPTION = 256, 8, 30
@@ -143,6 +150,64 @@ def record(folder: Path, work: Path, readers: Sequence[str], bank: Path) -> int:
     return len(lines)
 
 
+def manifest(folder: Path, out: Path) -> int:
+    """Writes the images with what their prompts state, for `spatial detect`."""
+    files = images_in(folder)
+    stated = {"relation", "object_a", "object_b"}
+    write_rows(
+        out,
+        (
+            {
+                "sample_id": file,
+                "prompt_id": Path(file).stem.partition("_")[0],
+                "image_path": str((folder / file).resolve()),
+                **prompt_of(file).model_dump(include=stated),
+            }
+            for file in files
+        ),
+    )
+    return len(files)
+
+
+def detections(folder: Path, recorded: Path, name: str, bank: Path) -> int:
+    """Keeps what `spatial detect` recorded of the images, with their digests, in a bank.
+
+    Boxes are rounded to hundredths of a pixel and scores to four places. Ends the program where
+    that changes a verdict.
+    """
+    rules, rows = CheckerRules(), []
+    for sample, size in sorted(
+        read_samples(recorded, PUBLISHED_SIZE), key=lambda s: s[0].sample_id
+    ):
+        found = [
+            {
+                "label": d.label,
+                "score": round(d.score, 4),
+                "box_xyxy": [round(side, 2) for side in d.box_xyxy],
+            }
+            for d in sample.detectors.primary.detections
+        ]
+        row = {
+            "sample_id": sample.sample_id,
+            "image_sha256": sha256_file(folder / sample.sample_id),
+            "prompt_id": sample.prompt_id,
+            "relation": sample.relation,
+            "object_a": sample.object_a,
+            "object_b": sample.object_b,
+            **size._asdict(),
+            "detectors": {"primary": {"type": sample.detectors.primary.type, "detections": found}},
+            "verdict_raw": sample.verdict_raw,
+            "verdict_reason": sample.verdict_reason,
+            "conf_components": {"stability": sample.conf_components.stability},
+        }
+        kept = CheckerSample.model_validate(row)
+        if check(kept, size, rules).verdict != check(sample, size, rules).verdict:
+            raise SystemExit(f"{sample.sample_id}: rounding changes its verdict")
+        rows.append(row)
+    write_rows(bank / "real" / f"{name}.jsonl", rows)
+    return len(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -159,11 +224,24 @@ def main() -> None:
     recorded.add_argument("work", type=Path)
     recorded.add_argument("readers", nargs="+")
     recorded.add_argument("--bank", type=Path, default=DEFAULT_BANK)
+    listed = commands.add_parser("manifest")
+    listed.add_argument("images", type=Path)
+    listed.add_argument("out", type=Path)
+    kept = commands.add_parser("detections")
+    kept.add_argument("images", type=Path)
+    kept.add_argument("recorded", type=Path)
+    kept.add_argument("name")
+    kept.add_argument("--bank", type=Path, default=DEFAULT_BANK)
     options = parser.parse_args()
     if options.command == "sheets":
         print(sheets(options.images, options.work, options.reader, options.open), "images")
     elif options.command == "differences":
         print(json.dumps(differences(options.work, options.readers)))
+    elif options.command == "manifest":
+        print(manifest(options.images, options.out), "images")
+    elif options.command == "detections":
+        kept_rows = detections(options.images, options.recorded, options.name, options.bank)
+        print(kept_rows, "images")
     else:
         print(record(options.images, options.work, options.readers, options.bank), "images")
 

@@ -97,8 +97,8 @@ def by_error_rates(
     shares and of each class's rates from Dirichlet distributions, with half an item of each class
     added (Jeffreys), from as many independent items as would be as uncertain about the class that
     clusters differ in most. Errors on items are taken to be independent of those on the others.
-    NOT_CORRECTED without items of a true class, and where the judge's rates don't tell the classes
-    apart.
+    NOT_CORRECTED without items of a true class, where the judge's rates don't tell the classes
+    apart, and where no draw has these labels within 0 and 1: it errs otherwise here.
     """
     rng, k = np.random.default_rng(seed), len(values)
     rows = [np.asarray(labeled, dtype=np.intp) for labeled, _ in confusion]
@@ -123,6 +123,8 @@ def by_error_rates(
     if math.isnan(value) or np.isnan(draws).mean() > 0.05:
         return NOT_CORRECTED
     low, high = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    if low == high:
+        return NOT_CORRECTED
     interval = Interval(min(low, value), max(high, value))
     return Estimate(value, interval, n=len(observed), clusters=len(np.unique(np.asarray(clusters))))
 

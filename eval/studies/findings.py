@@ -20,7 +20,7 @@ from ...errors import DataError
 from ...readings import AXES, SHOWN, UNSETTLED
 from ...schema import RealGold
 from ...storage import write_whole
-from ..core import ALL, Case, Outcome, Score
+from ..core import ALL, INVALID, Score
 from ..engine.data import read_rows
 from ..report.plots import as_file, interval_plot
 from ..results.scoring import with_q_values
@@ -29,10 +29,10 @@ from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
 from ..suites.real import CONDITIONS, MERGED, RealGoldSuite, condition_of
 from ..suites.scoring import cluster_numbers, mean_score, pair_numbers, paired_difference
+from . import detected
+from .detected import HORIZONTAL, VERTICAL, outcomes_of, read_detections, stated_label
 from .real_check import RealImages
 
-VERTICAL, HORIZONTAL = ("above", "below"), ("left_of", "right_of")
-"""Relations of prompts that say nothing of the other axis."""
 MEANINGS = {
     "kappa_presence": "Cohen's kappa of the first two readers: is a thing there, fused with the "
     "other, or absent? A and B together.",
@@ -59,6 +59,7 @@ MEANINGS = {
     "flipping the signs of pairs.",
     "first_higher": "Of prompts that say only left or right: the same of which is higher.",
     "first_in_front": "Of all prompts: the same of which is in front.",
+    **detected.MEANINGS,
 }
 """Score -> what it is."""
 TABLES = {
@@ -67,8 +68,9 @@ TABLES = {
     "existence": ("first_there", "second_there", "first_more_often"),
     "relation": ("holds_unconditional", "holds_if_both", "holds_if_clear"),
     "order": ("first_left", "first_higher", "first_in_front"),
+    **detected.TABLES,
 }
-"""Title of a table -> its scores."""
+"""Title of a table -> its scores; those by a detector only with recorded detections."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,17 @@ def _model(score: Score) -> str:
     return score.group.partition("=")[2] or "all"
 
 
-def find(data: str, images: Path | None = None, revision: str | None = None) -> Findings:
+def find(
+    data: str,
+    images: Path | None = None,
+    revision: str | None = None,
+    detections: Path | None = None,
+) -> Findings:
     """Computes all findings from the labels of a release, or of a file of `audit merge`.
 
-    images: folder of the images, to compare their digests; their pixels are not looked at. Raises
-    DataError for labels of fewer than two readers, and as `RealImages`.
+    images: folder of the images, to compare their digests; their pixels are not looked at.
+    detections: file of `spatial detect`, to compare a detector with the readers. Raises DataError
+    for labels of fewer than two readers, and as `RealImages` and `read_detections`.
     """
     rows = read_rows(data, RealGoldSuite.name, revision)
     labeled = [row for row in rows.rows if isinstance(row, RealGold)]
@@ -132,6 +140,11 @@ def find(data: str, images: Path | None = None, revision: str | None = None) -> 
         for model in sorted({row.model for row in labeled} - {""})
     }
     scores = [score for group, members in groups.items() for score in _scores(members, group)]
+    if detections is not None:
+        searched = read_detections(detections, labeled)
+        scores += detected.scores_of(searched)
+        kinds = sorted({image.sample.detectors.primary.type for image in searched})
+        notes.append(f"detector: {', '.join(kinds)}; {detections.name}")
     return Findings(with_q_values(scores), notes)
 
 
@@ -146,7 +159,7 @@ def _scores(rows: Sequence[RealGold], group: str) -> Iterator[Score]:
     yield _share("holds_unconditional", rows, _holds, group)
     both = [row for row in rows if condition_of(row) == "both" and row.relation]
     yield _share("holds_if_both", both, _holds, group)
-    clear = [row for row in both if _on_its_axis(row) != "same"]
+    clear = [row for row in both if stated_label(row) != INVALID]
     yield _share("holds_if_clear", clear, _holds, group)
     for name, column, relations in (
         ("first_left", "further_left", VERTICAL),
@@ -183,12 +196,6 @@ def _agreement(rows: Sequence[RealGold], group: str) -> Iterator[Score]:
         yield Score.of(kappa, name=f"kappa_{name}", unit="1", group=group)
 
 
-def _outcomes(rows: Sequence[RealGold]) -> list[Outcome]:
-    suite = RealGoldSuite()
-    cases: list[Case] = [next(suite.cases(row, 1)) for row in rows]
-    return [Outcome(case) for case in cases]
-
-
 def _is(label: str, wanted: str) -> float:
     """1 or 0; NaN for what is unsettled."""
     return math.nan if label == UNSETTLED else float(label == wanted)
@@ -196,19 +203,14 @@ def _is(label: str, wanted: str) -> float:
 
 def _holds(row: RealGold) -> float:
     """Whether the stated relation holds, 0 where not both things are there; NaN if unsettled."""
-    return _is(_on_its_axis(row), "A" if row.relation in ("left_of", "above") else "B")
-
-
-def _on_its_axis(row: RealGold) -> str:
-    """What comes first on the axis of the stated relation."""
-    return row.further_left if row.relation in HORIZONTAL else row.higher
+    return _is(stated_label(row), "holds")
 
 
 def _share(
     name: str, rows: Sequence[RealGold], value: Callable[[RealGold], float], group: str
 ) -> Score:
     values = np.array([value(row) for row in rows], dtype=float)
-    return mean_score(name, values, _outcomes(rows), group=group, excluded=_left_out(values))
+    return mean_score(name, values, outcomes_of(rows), group=group, excluded=_left_out(values))
 
 
 def _left_out(values: Array) -> Mapping[str, int]:
@@ -217,7 +219,7 @@ def _left_out(values: Array) -> Mapping[str, int]:
 
 
 def _more_often(rows: Sequence[RealGold], group: str) -> Score:
-    outcomes = _outcomes(rows)
+    outcomes = outcomes_of(rows)
     there = np.array([[_is(s, "there") for s in (row.a_shown, row.b_shown)] for row in rows])
     gaps = there[:, 0] - there[:, 1]
     score = paired_difference(
@@ -231,7 +233,7 @@ def _order(name: str, rows: Sequence[RealGold], column: str, group: str) -> Scor
     first = {"A": 1.0, "B": 0.0}
     labels = [getattr(row, column) for row in rows]
     values = np.array([first.get(label, math.nan) for label in labels], dtype=float)
-    outcomes = _outcomes(rows)
+    outcomes = outcomes_of(rows)
     counts = Counter(label for label in labels if label not in first)
     names = {"none": "not_both_there", "same": "no_clear_order", UNSETTLED: UNSETTLED}
     clear = ~np.isnan(values)

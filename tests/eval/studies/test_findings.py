@@ -18,12 +18,15 @@ from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites.real_gold import build
 from counterprior.errors import DataError
 from counterprior.eval.core import ALL, Score
+from counterprior.eval.studies import detected
+from counterprior.eval.studies.detected import read_detections, scores_of
 from counterprior.eval.studies.findings import MEANINGS, TABLES, Findings, find
+from counterprior.eval.studies.recipes import find_layout
 from counterprior.readings import ImageReading, columns_of
 from counterprior.schema import RealGold, Row
 
 sys.path.append(str(Path(__file__).parents[3] / "tools"))
-from findings_page import COLUMN, TABLE, renewed
+from findings_page import COLUMN, DETECTIONS, TABLE, renewed
 
 PAGE = (Path(__file__).parents[3] / "docs" / "findings.md").read_text()
 REAL = RealGold.model_fields["suite"].default
@@ -33,6 +36,12 @@ REAL = RealGold.model_fields["suite"].default
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The release of the shipped labels."""
     return small_release(tmp_path_factory.mktemp("findings") / "release", (REAL,))
+
+
+@pytest.fixture(scope="module")
+def by_detector(published: Path) -> Findings:
+    """The findings of the shipped labels and detections."""
+    return find(str(published), detections=DETECTIONS)
 
 
 def relabeled(row: RealGold, reading: ImageReading) -> RealGold:
@@ -122,7 +131,9 @@ def test_the_command_prints_every_finding_and_draws_figures(
 ) -> None:
     done = cli("audit", "findings", "--data", published, "--out", tmp_path / "figures")
     assert done.returncode == 0, done.stderr
-    assert all(f"{name}: " in done.stdout for name in MEANINGS)
+    of_readers = set(MEANINGS) - set(detected.MEANINGS)
+    assert all(f"{name}: " in done.stdout for name in of_readers)
+    assert "by a detector" not in done.stdout
     assert "not compared with their digests" in done.stderr + done.stdout
     figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert figures == ["finding-both-there.svg", "finding-existence.svg", "finding-order.svg"]
@@ -130,7 +141,98 @@ def test_the_command_prints_every_finding_and_draws_figures(
         drawn = (tmp_path / "figures" / name).read_text()
         assert drawn == (Path(__file__).parents[3] / "docs" / name).read_text(), name
     printed = cli("audit", "findings", "--data", published, "--json")
-    assert {s["name"] for s in json.loads(printed.stdout)["scores"]} == set(MEANINGS)
+    assert {s["name"] for s in json.loads(printed.stdout)["scores"]} == of_readers
+    printed = cli("audit", "findings", "--data", published, "--detections", DETECTIONS)
+    assert printed.returncode == 0, printed.stderr
+    assert all(f"{name}: " in printed.stdout for name in MEANINGS)
+    assert "nanodet" in printed.stderr + printed.stdout
+
+
+def spoiled_detections(
+    out: Path, rows: Sequence[RealGold], detects: Callable[[str], float]
+) -> Path:
+    """Detections by a detector that finds a thing with a chance that depends on what is there."""
+    rng, lines = random.Random(5), []
+    for row in rows:
+        places = {"A": (0, 60), "B": (60, 0), "same": (30, 30)}
+        left, top = (
+            places.get(order) or rng.choice((*places.values(),))
+            for order in (row.further_left, row.higher)
+        )
+        boxes = {
+            name: [left[place], top[place], left[place] + 20, top[place] + 20]
+            for place, name in enumerate("AB")
+        }
+        found = [
+            {"label": thing, "score": 0.9, "box_xyxy": boxes[name]}
+            for name, thing, shown in (
+                ("A", row.object_a, row.a_shown),
+                ("B", row.object_b, row.b_shown),
+            )
+            if rng.random() < detects(shown)
+        ]
+        lines.append(
+            {
+                "sample_id": row.image_file,
+                "image_sha256": row.image_sha256,
+                "prompt_id": row.prompt,
+                "relation": row.relation,
+                "object_a": row.object_a,
+                "object_b": row.object_b,
+                "width": 100,
+                "height": 100,
+                "detectors": {"primary": {"type": "test", "detections": found}},
+            }
+        )
+    out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return out
+
+
+def test_a_detector_that_misses_half_is_corrected_to_what_readers_saw(
+    by_detector: Findings, tmp_path: Path
+) -> None:
+    """It errs alike on all generators, so the labels of the others correct each."""
+    rows = build(SHIPPED, random.Random())
+    chances = {"there": 0.7, "merged": 0.3, "absent": 0.1, "unsettled": 0.5}
+    file = spoiled_detections(tmp_path / "d.jsonl", rows, chances.__getitem__)
+    found = [*scores_of(read_detections(file, rows))]
+    for model in ("dallemini", "dallev2", "stable_diffusion"):
+        scores = overall(by_detector, f"model={model}")
+        scores |= {score.name: score for score in found if score.group == f"model={model}"}
+        for name, readers in (
+            ("detected_both", "both_there"),
+            ("visor_uncond", "holds_unconditional"),
+            ("pse_half", "holds_unconditional"),
+            ("detected_more_often", "first_more_often"),
+            ("detected_left", "first_left"),
+        ):
+            low, high = scores[f"{name}_by_gold"].interval
+            assert low < scores[readers].value < high, (model, name)
+            assert scores[f"{name}_by_gold"].n == scores[name].n or name == "detected_left"
+        assert scores["detected_both"].interval.high < scores["both_there"].value, model
+    perfect = {"there": 1.0, "unsettled": 1.0, "merged": 0.0, "absent": 0.0}
+    file = spoiled_detections(tmp_path / "d.jsonl", rows, perfect.__getitem__)
+    found = [*scores_of(read_detections(file, rows))]
+    scores = {score.name: score for score in found if score.group == ALL}
+    seen = overall(by_detector)
+    for name, readers in (("detected_both", "both_there"), ("detected_first", "first_there")):
+        assert scores[name].value == pytest.approx(seen[readers].value, abs=0.5)
+    assert not {name for name in scores if "by_gold" in name}
+
+
+def test_detections_of_other_images_are_refused(tmp_path: Path) -> None:
+    rows = build(SHIPPED, random.Random())
+    lines = DETECTIONS.read_text().splitlines()
+    file = tmp_path / "d.jsonl"
+    for spoil, code, words in (
+        ({"image_sha256": "0" * 64}, "changed-file", "another file of this name"),
+        ({"relation": "below", "verdict_raw": None}, "different-rows", "is not what the prompt"),
+        ({"sample_id": "glide/else.png"}, "different-rows", "no detections of 1 of 1,600"),
+    ):
+        changed = json.dumps(json.loads(lines[0]) | spoil)
+        file.write_text("\n".join([changed, *lines[1:]]) + "\n")
+        with raises(code, words, error=DataError):
+            read_detections(file, rows)
 
 
 def test_labels_of_own_images_have_findings_too(tmp_path: Path) -> None:
@@ -150,8 +252,8 @@ def test_one_reader_is_not_enough(tmp_path: Path) -> None:
         find(str(labels))
 
 
-def test_every_number_of_the_page_is_the_commands(published: Path) -> None:
-    assert renewed(PAGE, find(str(published))) == PAGE, "run: python tools/findings_page.py RELEASE"
+def test_every_number_of_the_page_is_the_commands(by_detector: Findings) -> None:
+    assert renewed(PAGE, by_detector) == PAGE, "run: python tools/findings_page.py RELEASE"
     tables = "".join(TABLE.findall(PAGE))
     heads = "".join(table.splitlines()[0] for table in TABLE.findall(PAGE))
     assert {name for _, name in COLUMN.findall(heads)} == set(MEANINGS)
@@ -159,6 +261,26 @@ def test_every_number_of_the_page_is_the_commands(published: Path) -> None:
     assert set(re.findall(r"-?\d+\.\d+", prose)) <= set(re.findall(r"-?\d+\.\d+", tables))
 
 
-def test_a_number_that_is_not_the_commands_is_seen(published: Path) -> None:
+def test_a_number_that_is_not_the_commands_is_seen(by_detector: Findings) -> None:
     spoiled = re.sub(r"(?<=\| )\d\.\d{3}(?= \()", "0.123", PAGE, count=1)
-    assert spoiled != PAGE and renewed(spoiled, find(str(published))) == PAGE
+    assert spoiled != PAGE and renewed(spoiled, by_detector) == PAGE
+
+
+def test_the_nearest_published_lines_are_those_of_the_recipes() -> None:
+    for source, recipe, line, labels in (
+        ("SDXL (PSE, Table 3", "pse-3", "SDXL", ["PSE 2D"]),
+        (
+            "Stable Diffusion 1.5 (SpatialBench-UC",
+            "spatialbench-uc-5",
+            "SD1.5-prompt-only",
+            ["coverage, %", "pass, %", "pass of decided, %"],
+        ),
+    ):
+        layout = find_layout(recipe)
+        assert layout.paper is not None
+        values = layout.paper.lines[line].values
+        assert isinstance(values, tuple)
+        by_label = dict(zip((c.label for c in layout.columns), values, strict=True))
+        (row,) = [text for text in PAGE.splitlines() if text.startswith(f"| {source}")]
+        numbers = [float(cell) for cell in row.split("|")[2:] if cell.strip()]
+        assert numbers == [by_label[label] for label in labels]
