@@ -55,7 +55,7 @@ READERS = {"reviewer-model": ("language model", "language models"), "human": ("p
 """What readers are, of one and of several."""
 
 BASELINES = """From published studies that ran exactly these rows. An interval is over clusters of
-items that belong together. What was left out is never counted as wrong."""
+items that belong together. What was excluded is never counted as wrong."""
 """Opens the section."""
 
 GATE = {
@@ -207,7 +207,7 @@ def _baselines(manifest: Manifest) -> str:
     """A section of the card; empty without a published study of these rows."""
     if not manifest.baselines:
         return ""
-    header = ["config", "generator", "judge", "score", "value", "95 %", "n", "left out", "study"]
+    header = ["config", "generator", "judge", "score", "value", "95 % CI", "n", "excluded", "study"]
     rows = [
         [
             f"`{baseline.config}`",

@@ -128,7 +128,7 @@ def consistency(
     drawer: Annotated[str, Model(help="Spec of the generator that draws the captions.")] = "",
     limit: Annotated[int | None, Sampling(min=1, help="Maximum number of images.")] = None,
     smallest_side: Annotated[
-        int, Further(min=1, help="Smallest side in pixels; smaller images are left out.")
+        int, Further(min=1, help="Smallest side in pixels; smaller images are excluded.")
     ] = 512,
     cycles: Annotated[
         int, Further(min=1, help="Annotations per image at most, until reviewers accept one.")

@@ -121,7 +121,7 @@ def score(
     explain: Explain = False,
     json: Json = False,
 ) -> None:
-    """Print the headline score and its checks, with n, intervals and what was left out.
+    """Print the headline score and its checks, with n, intervals and what was excluded.
 
     All scores are written into each run.
 

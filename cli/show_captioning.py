@@ -65,7 +65,7 @@ def _print_ranking(ranking: Leaderboard) -> None:
         if standing.rank:
             table.add_row(standing.name, value_text(standing.score.value, "%"), standing.groups)
     output.print(table)
-    numbers = ("difference", "95 %", "p", "Holm", "n", "images")
+    numbers = ("difference", "95 % CI", "p", "Holm", "n", "images")
     title = "first - second, on images and wordings that both have told in full"
     table = new_table("first", "second", *numbers, numbers=numbers, title=title)
     for pair in ranking.comparisons:

@@ -30,7 +30,7 @@ def print_items(report: ItemReport, out: Path) -> None:
     missing = sum(generator.missing for generator in report.generators)
     if missing:
         answers = len(report.items) * len(report.generators)
-        output.print(f"{missing:,} of {answers:,} answers missing: left out, not counted as wrong")
+        output.print(f"{missing:,} of {answers:,} answers missing: excluded, not counted as wrong")
     columns = ("5 %", "median", "95 %", "median error")
     table = new_table("of all prompts", *columns, numbers=columns)
     for name in ("difficulty", "discrimination"):
@@ -56,7 +56,7 @@ def print_items(report: ItemReport, out: Path) -> None:
             table.add_row("random prompts", f"{number:,}", f"{100 * error:.1f}")
         output.print(table)
         print_note(
-            f"errors of generators that were left out, in {report.short_form.folds} parts; run it "
+            f"errors of generators that were held out, in {report.short_form.folds} parts; run it "
             f"by `--ids {out / SHORT_FORM}`"
         )
     print_note(f"all prompts: {out / TABLE}")
@@ -77,7 +77,7 @@ def _flags(report: ItemReport) -> list[str]:
 
 
 def _flagged_table(items: list[ItemResult]) -> object:
-    numbers = ("n", "difficulty", "discrimination", "95 %", "infit")
+    numbers = ("n", "difficulty", "discrimination", "95 % CI", "infit")
     table = new_table("item", "prompt", *numbers, "flags", numbers=numbers)
     order = sorted(items, key=lambda item: (item.discrimination, item.item))
     for item in order[:_SHOWN]:

@@ -14,7 +14,9 @@ def print_best_of(result: Mapping[str, Any], as_json: bool) -> None:
         print_json(result)
         return
     judges = list(result["curve"][0]["others"])
-    table = new_table("N", "by who chose", *(cell for j in judges for cell in (j, "95 %")), "cases")
+    table = new_table(
+        "N", "by who chose", *(cell for j in judges for cell in (j, "95 % CI")), "cases"
+    )
     for point in result["curve"]:
         other_cells = [
             cell
@@ -42,7 +44,7 @@ def print_tuned(result: Mapping[str, Any], as_json: bool) -> None:
     )
     if not result["validation"]:
         return
-    table = new_table("step", "Hom", "95 %", "first left", "first right", "left out")
+    table = new_table("step", "Hom", "95 % CI", "first left", "first right", "excluded")
     for point in result["validation"]:
         table.add_row(
             str(point["step"]),

@@ -42,7 +42,7 @@ def print_ratings(ratings: Mapping[str, Any], as_json: bool) -> None:
     output.print(_annotators(ratings), highlight=False)
     for field, field_ratings in ratings["fields"].items():
         if "runs" in field_ratings:
-            columns = ("mean", "95 %", "images")
+            columns = ("mean", "95 % CI", "images")
             table = new_table("run", *columns, numbers=columns, title=f"{field}, 1 to 7")
             for run, mean in field_ratings["runs"].items():
                 value = value_text(_number(mean["mean"]), "1", "-")
@@ -50,7 +50,7 @@ def print_ratings(ratings: Mapping[str, Any], as_json: bool) -> None:
             output.print(table)
         name = "difference" if "runs" in field_ratings else "preference"
         votes = () if "runs" in field_ratings else ("first better", "even", "second better")
-        columns = (*votes, name, "95 %", "Wilcoxon p", "Holm", "cases", "clusters")
+        columns = (*votes, name, "95 % CI", "Wilcoxon p", "Holm", "cases", "clusters")
         title = (
             f"{field}: second - first" if "runs" in field_ratings else f"{field}: second over first"
         )
@@ -99,9 +99,9 @@ def print_quality(report: QualityReport, distances: Sequence[SetDistance], as_js
     from ..eval.stats.estimate import interval_text
 
     output = console(width=140 if len(report.columns) < 11 else 180)
-    numbers = ("value", "95 %", "n")
+    numbers = ("value", "95 % CI", "n")
     title = f"{report.suite}: bias and quality"
-    table = new_table("run", "score", *numbers, "left out", numbers=numbers, title=title)
+    table = new_table("run", "score", *numbers, "excluded", numbers=numbers, title=title)
     for run, scores in report.runs.items():
         for score in scores:
             table.add_row(
@@ -143,7 +143,7 @@ def _show_gate(gate: Gate) -> None:
     from ..eval.stats.estimate import interval_text, p_text, value_text
 
     output = console(width=140)
-    numbers = (gate.base, gate.run, "difference", "95 %", "n", "p")
+    numbers = (gate.base, gate.run, "difference", "95 % CI", "n", "p")
     title = f"{gate.suite}: {gate.run} against {gate.base}, within ±{gate.margin:g} points?"
     table = new_table("score", "judge", *numbers, "verdict", numbers=numbers, title=title)
     for drift in gate.drifts:
@@ -188,7 +188,7 @@ def _images_text(images: ImagePairs) -> str:
 def _distances(distances: Sequence[SetDistance]) -> Table:
     from ..eval.stats.estimate import interval_text, value_text
 
-    numbers = ("value", "95 %", "images", "dimensions")
+    numbers = ("value", "95 % CI", "images", "dimensions")
     title = f"distance of sets of images to those of {distances[0].base}"
     table = new_table("run", "", "features by", *numbers, numbers=numbers, title=title)
     for distance in distances:

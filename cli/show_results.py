@@ -48,6 +48,9 @@ def print_done(done: Done) -> None:
         print_note(f"{log.name}: {counts or 'nothing new'}{earlier}")
     if done.spending.calls or done.spending.errors:
         print_note(f"spent {done.spending}")
+    if done.total or done.unpriced:
+        unknown = f" and an unknown sum for {done.unpriced:,} calls" if done.unpriced else ""
+        print_note(f"images and verdicts so far: {done.total:.4f} USD{unknown}")
 
 
 def print_results(results: Sequence[Result], groups: bool, explain: bool) -> None:
@@ -60,6 +63,8 @@ def print_results(results: Sequence[Result], groups: bool, explain: bool) -> Non
     output = console(width=120)
     for result in results:
         scores = result.scores if explain else leading(result)
+        for doubt in result.doubts:
+            output.print(doubt, style="bold red", highlight=False)
         output.print(_scores(result, scores, groups))
         for line in (*_folded(scores), *discoveries(scores)) if groups else ():
             output.print(line, style="dim", highlight=False)
@@ -88,7 +93,7 @@ def print_judge_checks(checked: CheckedJudges) -> None:
         groups = [group for group, name in by_group if name == first and group != "all"]
         numbers = (
             gold.columns[first],
-            "95 %",
+            "95 % CI",
             "n",
             *(gold.columns[name] for name in other_columns),
         )
@@ -153,7 +158,7 @@ def print_detectors(checked: CheckedDetectors) -> None:
             )
         output.print(table)
         if check.failed:
-            print_note(f"{check.judge}: {check.failed:,} images without a verdict, left out")
+            print_note(f"{check.judge}: {check.failed:,} images without a verdict, excluded")
     for note in checked.notes:
         print_note(f"note: {note}")
     print_note(f"correct a run with `counterprior score RUN --gold {checked.done.run.root.parent}`")
@@ -169,8 +174,8 @@ def print_on_real(checked: CheckedOnReal) -> None:
         result = judged.result
         table = new_table(
             "of real images",
-            *("%", "95 %", "n", "left out"),
-            numbers=("%", "95 %", "n"),
+            *("%", "95 % CI", "n", "excluded"),
+            numbers=("%", "95 % CI", "n"),
             title=f"{result.judge} on real images, against their readers",
         )
         groups = sorted({s.group for s in result.scores if s.group.startswith("model=")})
@@ -212,8 +217,8 @@ def print_on_drawn(drawn: CheckedOnReal, real: CheckedOnReal | None) -> None:
         result = judged.result
         table = new_table(
             "of images",
-            *("difficulty", "%", "95 %", "n", "left out"),
-            numbers=("%", "95 %", "n"),
+            *("difficulty", "%", "95 % CI", "n", "excluded"),
+            numbers=("%", "95 % CI", "n"),
             title=f"{result.judge} on drawn images, from easy to hard"
             + (", and on real ones" if real else ""),
         )
@@ -246,8 +251,8 @@ def print_findings(found: Findings) -> None:
     output = console(width=120)
     for title, names in TABLES.items():
         tested = any(score.p_value == score.p_value for name in names for score in found.of(name))
-        numbers = ("value", "95 %", "n", *(("p", "q") if tested else ()))
-        table = new_table("score", "images of", *numbers, "left out", numbers=numbers, title=title)
+        numbers = ("value", "95 % CI", "n", *(("p", "q") if tested else ()))
+        table = new_table("score", "images of", *numbers, "excluded", numbers=numbers, title=title)
         if not any(found.of(name) for name in names):
             continue
         for name in names:
@@ -291,7 +296,7 @@ def print_checks(checks: Sequence[Check]) -> None:
     """Prints a table of the self-test: truth, value as judged, and corrected value."""
     from ..eval.stats.estimate import interval_text, value_text
 
-    numbers = ("truth", "as judged", "corrected", "95 %")
+    numbers = ("truth", "as judged", "corrected", "95 % CI")
     title = (
         "known truth, as judged, and corrected by labels of a part (percent; worlds from 0 to 1; "
         "grain in levels)"

@@ -75,7 +75,7 @@ def run(
 def plan(
     file: StudyPath,
     out: Annotated[
-        Path | None, Output(help="Folder of a study; what it already has is left out.")
+        Path | None, Output(help="Folder of a study; what it already has is skipped.")
     ] = None,
     changes: Changes = None,
     max_usd: MaxUsd = None,

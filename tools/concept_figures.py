@@ -80,7 +80,7 @@ def hom() -> tuple[str, int]:
         y += 58
     chance = 100 * sign_flip([1.0, -1.0] * 10, range(20)).null
     drawn += text(10, y, "Blue is the thing that the prompt names first.", fill=FIRST)
-    drawn += text(10, y + 22, f"20 fair coins give Hom {chance:.0f} on average: the null.")
+    drawn += text(10, y + 22, f"20 fair coins give Hom {chance:.0f} on average: its chance level.")
     return drawn, y + 36
 
 

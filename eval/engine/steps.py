@@ -7,7 +7,8 @@ the same steps for each of its cells, with one call plan for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,11 @@ class Done:
     judged: list[tuple[VerdictLog, Tally]] = field(default_factory=list)
     """Each judge's verdicts, and what came of asking."""
     spending: Spending = field(default_factory=Spending)
-    """Cost of the paid calls."""
+    """Cost of the judges' paid calls that were made now."""
+    total: Decimal = Decimal(0)
+    """What images and verdicts have cost so far, of everything under the same cap; US dollars."""
+    unpriced: int = 0
+    """How many of these calls have no known price."""
 
 
 def generate(
@@ -96,7 +101,11 @@ def generate(
             maker, concurrency=several, progress=progress, scale=scale, spec=spec or generator
         )
         evaluation.write_manifest()
-        return Done(evaluation.run)
+        return _with_total(Done(evaluation.run), plan)
+
+
+def _with_total(done: Done, plan: CallPlan) -> Done:
+    return replace(done, total=plan.budget.spent, unpriced=plan.budget.log.unpriced)
 
 
 def trip_cases(
@@ -152,7 +161,7 @@ def judge_run(
             check_tally(log.name, tally)
             done.judged.append((log, tally))
         done.spending = plan.budget.spending
-        return done
+        return _with_total(done, plan)
 
 
 def evaluate_run(

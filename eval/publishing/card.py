@@ -32,7 +32,7 @@ WRITTEN = (CARD, PUBLICATION, CHECKSUMS)
 SUMMARIES = {
     "images": "every case with its image or text, or why there is none",
     "verdicts": "what each judge said of each image, word for word",
-    "scores": "every score with n, 95 % interval, and what was left out",
+    "scores": "every score with n, 95 % interval, and what was excluded",
 }
 
 
@@ -108,7 +108,7 @@ def _results(publication: Publication) -> str:
     """The headline score of every run under every judge, a table a suite."""
     tables = []
     for suite in sorted({run.suite for run in publication.runs}):
-        header = ["generator", "judge", "score", "value", "95 %", "n", "left out"]
+        header = ["generator", "judge", "score", "value", "95 % CI", "n", "excluded"]
         rows = [
             [plain_cell(run.generator), plain_cell(judge.name), *headline_cells(judge.headline)]
             for run in publication.runs
@@ -260,7 +260,7 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def headline_cells(h: PublishedHeadline) -> list[str]:
-    """Score, value, 95 % interval, n, and what was left out, as cells of a table."""
+    """Score, value, 95 % interval, n, and what was excluded, as cells of a table."""
     ends = "-" if h.low is None else f"{_number(h.low, h.unit)} to {_number(h.high, h.unit)}"
     left_out = ", ".join(f"{n:,} {label}" for label, n in sorted(h.excluded.items()) if n)
     value = f"{_number(h.value, h.unit)}{' %' if h.unit == '%' and h.value is not None else ''}"

@@ -269,7 +269,7 @@ def _notes(run: RunContents, judged: JudgedRun, score: Score, better: str) -> It
         yield score.warning
     yield from (MARKS[name].legend for name in score.marks)
     left_out = ", ".join(f"{label} {count}" for label, count in sorted(score.excluded.items()))
-    yield f"left out: {left_out or 'nothing'}"
+    yield f"excluded: {left_out or 'nothing'}"
     limit = f", --limit {header.limit}" if header.limit else ""
     yield f"{header.rows} rows{limit} of the config with digest {header.rows_sha256[:12]}"
     yield f"judge {describe(judged.result.card.identity)}"

@@ -112,7 +112,7 @@ def claim_text(claim: LossClaim, margin: float, unit: str) -> str:
     return f"{words[claim.verdict]} (p {p_text(claim.p_value)})"
 
 
-NUMBERS = ("before", "after", "difference", "95 %", "p", "Holm", "pairs")
+NUMBERS = ("before", "after", "difference", "95 % CI", "p", "Holm", "pairs")
 """Columns that are aligned to the right."""
 COLUMNS = ("run", "what", "by", *NUMBERS)
 NO_MARGIN = (

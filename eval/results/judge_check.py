@@ -244,7 +244,7 @@ def exclude_misjudged(
     if entries:
         listed = ", ".join(entries[:3]) + (", ..." if len(entries) > 3 else "")
         notes.append(
-            f"{len(entries):,} {suite.items} are left out, since {check.judge} {suite.misled_how}: "
+            f"{len(entries):,} {suite.items} are excluded, since {check.judge} {suite.misled_how}: "
             f"{listed}"
         )
     if unchecked := len(rows - check.checked.keys()):

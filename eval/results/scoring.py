@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -96,6 +97,8 @@ class Result:
     """Question -> Krippendorff's alpha of all judges of the run, and of people if labeled;
     only where two or more answered it."""
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Notes that say why nothing of this judge can be believed; each is among the notes, too."""
     """Caveats for the reader of the scores."""
 
     @property
@@ -335,6 +338,10 @@ def _score(
         with_all, without = (_headline(suite, s) for s in (suite.score(judged), scores))
         left_out += f" ({suite.headline.score} {with_all} with all of them, {without} without)"
     notes += [left_out] if left_out else []
+    doubts = [left_out] if check is not None and check.failed else []
+    if doubt := _silence(log, judged):
+        doubts.append(doubt)
+        notes.append(doubt)
     if labels and settings.labels and (note := draw_note(settings.labels)):
         notes.append(note)
     scores += [*clip_scores(suite, believed), *corrected_by_labels(suite, believed, labels)]
@@ -374,6 +381,7 @@ def _score(
         cases=cases,
         alpha=alpha,
         notes=tuple(notes),
+        doubts=tuple(doubts),
     )
     return JudgedRun(result, believed, log, check=check)
 
@@ -503,6 +511,16 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
     if unjudged:
         notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")
     return notes
+
+
+def _silence(log: VerdictLog, judged: Sequence[Outcome]) -> str:
+    """What to say of a judge that was asked and gave no answer that counts; else empty."""
+    labels = Counter(v.label for outcome in judged for v in outcome.verdicts.values() if v.failed)
+    asked = sum(len(outcome.verdicts) for outcome in judged)
+    if not asked or labels.total() < asked:
+        return ""
+    counts = ", ".join(f"{n:,} {label}" for label, n in labels.most_common())
+    return f"{log.name} gave no answer that counts: {counts} of {asked:,}"
 
 
 def _quoted(text: str) -> str:

@@ -70,12 +70,12 @@ COLUMNS = (
     "score",
     "group",
     "value",
-    "95 %",
+    "95 % CI",
     "these items",
-    "null",
+    "by chance",
     "n",
     "effective n",
-    "left out",
+    "excluded",
 )
 
 
@@ -119,7 +119,9 @@ def remarks(result: Result, scores: Sequence[Score] | None = None) -> Iterator[s
             warned.setdefault(score.warning, []).append(score.name)
     yield from (f"{', '.join(score_names)}: {warning}" for warning, score_names in warned.items())
     explained = {MARKS[name].legend for name in result.marks}
-    yield from (f"note: {note}" for note in result.notes if note not in explained)
+    yield from (
+        f"note: {note}" for note in result.notes if note not in (*explained, *result.doubts)
+    )
     yield from legends(result.marks)
 
 
@@ -127,7 +129,7 @@ def population_text(suite: str) -> str:
     """The two estimands of a suite's scores, and the effective n, in a line."""
     population = open_suite(suite).population
     return (
-        f"95 %: for other {population}. These items: for new images of the same prompts. "
+        f"95 % CI: for other {population}. These items: for new images of the same prompts. "
         f"Effective n: independent images whose interval would be as wide as that for other "
         f"{population}."
     )

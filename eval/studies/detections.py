@@ -126,7 +126,7 @@ def detections_table(name: str, inputs: TableSources) -> StudyTable:
     layout = without_missing_suites(layout, [SUITE])
     if unmatched:
         count = f"{len(unmatched):,}, the first {unmatched[0]}"
-        note = f"Labels of samples that are in none of the files are left out: {count}."
+        note = f"Labels of samples that are in none of the files are excluded: {count}."
         layout = layout.model_copy(update={"notes": (*layout.notes, note)})
     return build_table(_cells(study, layout, checked, labels), layout)
 

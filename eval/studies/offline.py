@@ -45,7 +45,7 @@ def offline_text(recipe: Recipe) -> str:
 
 def _lines(recipe: Recipe) -> Iterator[str]:
     yield "# Offline: `render:` stands in for all models, and rules without weights for judges."
-    yield "# The numbers are the renderer's and say nothing about any model. Labels are left out."
+    yield "# The numbers are the renderer's and say nothing about any model. Labels are omitted."
     yield "# Things that it can't draw fail (exit code 1). `best-of` draws 16 seeds at most."
     yield "#"
     block, place, seen = "", 0, set[str]()

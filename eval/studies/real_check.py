@@ -71,7 +71,7 @@ class RealImages(Generator):
         models = Counter(row.model or "unknown" for row in self.missing)
         counts = ", ".join(f"{n:,} of {model}" for model, n in sorted(models.items()))
         return [
-            f"{len(self.missing):,} of {len(self._files):,} images are missing and left out: "
+            f"{len(self.missing):,} of {len(self._files):,} images are missing and excluded: "
             f"{counts}; they are in {SOURCE}"
         ]
 

@@ -741,7 +741,7 @@ def _warnings(score: Score) -> Iterator[str]:
     """Warnings that qualify a number."""
     left_out = sum(score.excluded.values())
     if left_out > MANY * (score.n + left_out):
-        yield "more than a tenth is left out: see below for what, and for the interval with it"
+        yield "more than a tenth is excluded: see below for what, and for the interval with it"
     if score.warning:
         yield f"interval: {score.warning}"
     if math.isnan(score.value):

@@ -116,7 +116,7 @@ class OrderBeyondSuite(Suite[OrderBeyond]):
     )
     meanings = {
         "order_bias": "Size of the mean order index of the two orders of mention, each of which "
-        "weighs the same: chance alone gives more than 0 (the null). p: share of sign patterns "
+        "weighs the same: chance alone gives more than 0. p: share of sign patterns "
         "over sets of entities that give as much (sign-flip test).",
         "order_index": "Mean of Kendall's tau of order in the image and order of mention, times "
         "100: +100 where every image shows the order of mention, -100 where every image reverses "

@@ -183,13 +183,13 @@ class Homogenization(PaperSuite[R]):
 
     meanings = {
         "hom": "How far the prior decides, 0 to 100: 100 |N_L - N_R| / (N_L + N_R) (OTS-Bench, "
-        "Eq. 2). An absolute value, so chance alone gives more than 0 (the null). p: share of sign "
+        "Eq. 2). An absolute value, so chance alone gives more than 0. p: share of sign "
         "patterns over pairs that give as much (sign-flip test).",
         "signed_index": "Hom with its sign: +100 where every image follows the prior, -100 where "
         "every image does the opposite.",
         "valid": "Share of judged images that show the two subjects as asked.",
         "seed_agreement": "Share of two seeds of one prompt that give the same layout; 100 for a "
-        "layout that the prompt fixes. The null: what Hom alone gives if all prompts are alike.",
+        "layout that the prompt fixes. By chance it is what Hom alone gives.",
         "signed_index_spread": "Standard deviation of the signed index between rows, without what "
         "few seeds add to it: 0 if all rows are alike, up to 100.",
         "signed_index_mirror_averaged": "Signed index averaged over each image and its mirror "
@@ -314,7 +314,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         **{k: v for k, v in Homogenization.meanings.items() if k != "signed_index_spread"},
         "order_bias": "Size of the order effect, 0 to 100: generators rank by it. Both orders "
         "weigh the same. Hom weighs images, so that it also contains what the entities do if one "
-        "order has more valid images. null and p: as for Hom.",
+        "order has more valid images. Chance level and p: as for Hom.",
         "order_effect": "What mention order does, whatever is mentioned: the mean signed index of "
         "a pair's two orders.",
         "entity_effect": "What the entities do, in whatever order they are mentioned: half the "

@@ -248,7 +248,7 @@ class CounterfactualSuite(Worlds[Counterfactual]):
         "prr": "Prior Resistance Rate: E[S_L2] / sqrt(E[S_L1]) (CF-World 3.3). Can exceed 1.",
         "rrr": "Reasoning retention: E[S_L3] / sqrt(E[S_L2]) (CF-World 3.3). Can exceed 1.",
         "gate_passed": "Share of groups whose plain scene scores at least 0.5; groups without such "
-        "a score are left out.",
+        "a score are excluded.",
     }
     headline = Headline(
         score="prr",

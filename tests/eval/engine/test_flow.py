@@ -296,7 +296,10 @@ def test_one_cap_is_over_images_and_all_judges_together(
     ):  # what the images cost counts for a judge alone, too
         judge_run(settings.out, judges, cost=Cost(1, 0.25, prices))
     assert asked() == before
-    evaluate_run(settings, spec(server), judges, cost=Cost(1, 1, prices))
+    done = evaluate_run(settings, spec(server), judges, cost=Cost(1, 1, prices))
+    # One total for images and verdicts of all judges and runs of the command.
+    assert done.total == sum(number * billed[path] for path, number in asked().items())
+    assert done.spending.usd < done.total and not done.unpriced
     assert set(asked().values()) == {6} and asked().keys() == billed.keys()
 
 

@@ -120,7 +120,7 @@ CHANGED = {
         "new, for several seeds",
     ),
     **dict.fromkeys(CELLS, "new: the cells of delta_paired"),
-    "gate_passed": "groups without an L1 score are left out",
+    "gate_passed": "groups without an L1 score are excluded",
     **dict.fromkeys(
         ["score_L1", "score_L2", "score_L3", "prr", "rrr"],
         "a group without an answer at one level leaves at all",

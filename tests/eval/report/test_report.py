@@ -930,7 +930,7 @@ def test_exports_say_what_the_scores_say(
         others = f"for other {open_suite(entry['dataset']['task_id']).population}"
         assert {f"95 % interval {shown}, {others}", f"95 % interval -, {others}"} & {*notes}
         left_out = ", ".join(f"{name} {n}" for name, n in sorted(score["excluded"].items()))
-        assert f"left out: {left_out or 'nothing'}" in notes
+        assert f"excluded: {left_out or 'nothing'}" in notes
         excluded += bool(left_out)
     assert excluded
     logs = sorted((site / "export" / "inspect").glob("*.json"))

@@ -174,7 +174,7 @@ def test_labels_give_the_numbers_of_the_audit(plain: Path, boxed: Path, tmp_path
     assert found["coverage"] == risks["human_undecidable_excluded"]["coverage"] == 0.8
     assert found["risk"] == risks["human_undecidable_excluded"]["risk"] == pytest.approx(1 / 3)
     assert found["risk, undecidable counted"] == risks["human_undecidable_counted"]["risk"] == 0.5
-    assert any("left out: 1, the first elsewhere" in text for text in table.remarks)
+    assert any("excluded: 1, the first elsewhere" in text for text in table.remarks)
     drawn = "".join(ElementTree.fromstring(table.figure).itertext())
     for name, n in (("all", 5), ("plain", 2), ("boxed", 3)):
         assert f"checker, {name}, human undecidable excluded" in drawn and f"n = {n}" in drawn

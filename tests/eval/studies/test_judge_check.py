@@ -1,6 +1,7 @@
-"""`judge-check`: judges on gold images, and pairs that are left out of their scores."""
+"""`judge-check`: judges on gold images, and pairs that are excluded from their scores."""
 
 import hashlib
+import html
 import json
 import math
 import re
@@ -94,7 +95,7 @@ def test_misled_pairs_are_excluded_with_the_score_before_and_after(
     chosen = ScoreSettings(gold=tmp_path / "gold", judges=(dazzled,))
     (judged,) = score_run(run.out, chosen)
     assert judged.whole["valid_reverse"].n == 3
-    (note,) = [note for note in judged.result.notes if "1 pairs are left out" in note]
+    (note,) = [note for note in judged.result.notes if "1 pairs are excluded" in note]
     assert "accuracy_reverse_unconditional 25.0 with all of them, 0.0 without" in note
     assert judged.result.card.gold["all"]["swapped"] == {"correct": 2, "wrong": 4}
     assert judged.check is not None and len(judged.check.misled) == 1 and not judged.check.failed
@@ -117,6 +118,32 @@ def test_a_judge_that_does_not_look_has_no_scores(
     score = result.scores["accuracy_reverse"]
     assert math.isnan(score.value) and score.n == 0
     assert any("fails its check on gold images: informedness" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("judge", "doubt"),
+    [
+        ("blind", "python:gold_judges:blind fails its check on gold images"),
+        ("mute", "python:gold_judges:mute gave no answer that counts: "),
+    ],
+)
+def test_a_judge_that_cannot_be_believed_is_named_above_the_scores(
+    judge: str,
+    doubt: str,
+    release: Path,
+    tmp_path: Path,
+    cli: Callable[..., CompletedProcess[str]],
+) -> None:
+    run = tmp_path / "run"
+    made = ("--generator", "python:gold_judges:painter", "--judge", f"python:gold_judges:{judge}")
+    done = cli("eval", "--suite", PAIRS, "--data", release, *made, "--out", run)
+    above, _, below = " ".join(done.stdout.split()).partition("t2i_correctness: python:")
+    assert doubt in above and doubt not in below, done.stdout + done.stderr
+    site = tmp_path / "site"
+    assert cli("report", run, "--out", site).returncode == 0
+    for page in ("index.html", "t2i_correctness.html"):
+        shown = (site / page).read_text()
+        assert shown.count('class="doubt"') == 1 and doubt in html.unescape(shown)
 
 
 def test_a_study_checks_its_judges_first(

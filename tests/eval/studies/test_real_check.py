@@ -99,7 +99,7 @@ def test_the_command_says_what_is_missing(
     first.unlink()
     done = cli(*judge, "--images", images, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "1 of 96 images are missing and left out" in done.stderr + done.stdout
+    assert "1 of 96 images are missing and excluded" in done.stderr + done.stdout
     assert "recognized" in done.stdout
     run = tmp_path / "out" / RealGoldSuite.name
     (card,) = [result["card"] for result in json.loads((run / "scores.json").read_text())]

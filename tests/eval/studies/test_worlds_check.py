@@ -88,7 +88,7 @@ def test_a_group_whose_worlds_are_mistaken_counts_nowhere(release: Path, tmp_pat
 
     found = evaluate(WORLDS, gold_judges.draw_nothing, careless, data=str(release), out=tmp_path)
     assert len(asked) == 8 * 5 + 12 * 5
-    assert f"1 groups are left out, since {found.card.identity['kind']}" in " ".join(found.notes)
+    assert f"1 groups are excluded, since {found.card.identity['kind']}" in " ".join(found.notes)
     assert "takes a gold image of one of their worlds for the other: " + TREE in str(found.notes)
     assert "no check on gold images for 4 of the 12 rows, which stay in" in str(found.notes)
     assert found.scores["compliance_L2"].n == 2
