@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forking import ForkingCommand
+from forking import ForkingCommand, without_waiting
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
@@ -57,6 +57,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # huggingface_hub and datasets read these when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+# What is lost when the power fails, no test can see: none waits for the disk.
+os.fsync = without_waiting
 
 
 @pytest.fixture(autouse=True, scope="session")

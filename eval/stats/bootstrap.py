@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +30,14 @@ class Bootstrap:
 
     def interval(self, number: int = 0) -> Interval:
         """95 % percentile interval of a statistic; NOTHING where most draws are undefined."""
+        return self._intervals[number]
+
+    @cached_property
+    def _intervals(self) -> list[Interval]:
+        """Of each statistic; kept, because quantiles of many draws take long."""
+        return [self._percentiles(number) for number in range(len(self.estimate))]
+
+    def _percentiles(self, number: int) -> Interval:
         drawn = self.draws[:, number]
         drawn = drawn[~np.isnan(drawn)]
         if len(drawn) < len(self.draws) / 2 or np.isnan(self.estimate[number]):

@@ -301,15 +301,21 @@ def _without_each(
     return weight, change * np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
 
 
-def _normal(means: _Means, resamples: int, rng: np.random.Generator) -> Array:
-    """Standard normal draws of shape (resamples, k), symmetric about 0."""
-    half = rng.standard_normal(((resamples + 1) // 2, len(means.share)))
-    return np.concatenate([half, -half])[:resamples]
+@functools.lru_cache(maxsize=16)
+def _normal(k: int, resamples: int, seed: int) -> Array:
+    """Standard normal draws of shape (resamples, k), symmetric about 0; read only.
+
+    Cached, because all scores of k means draw the same.
+    """
+    half = np.random.default_rng(seed).standard_normal(((resamples + 1) // 2, k))
+    draws = np.concatenate([half, -half])[:resamples]
+    draws.flags.writeable = False
+    return draws
 
 
 def _together(means: _Means, resamples: int, seed: int) -> Array:
     """Draws of the means, shape (resamples, k), correlated as the means of the clusters are."""
-    normal = _normal(means, resamples, np.random.default_rng(seed)) @ _root(means)
+    normal = _normal(len(means.share), resamples, seed) @ _root(means)
     chi_squared = np.stack(
         [
             _chi_squared(float(freedom), resamples, len(means.share), seed)
@@ -321,6 +327,10 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
     t = normal * np.where(means.varied, wider, 1.0)
     skew = np.where(means.varied, _skew(means.share, means.items, means.effective), 0.0)
     t *= 1 + np.maximum(0, skew * np.sign(t)) * np.abs(t)
+    if not means.alike.any():
+        return _wilson_at(means, t)
+    if means.alike.all():
+        return _exceptions(means, t)
     return np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
 
 
@@ -340,7 +350,7 @@ def _chi_squared(freedom: float, resamples: int, k: int, seed: int) -> Array:
 
 def _apart(means: _Means, resamples: int, seed: int) -> Array:
     """Draws of the means, shape (resamples, k), each moved on its own by unseen exceptions."""
-    return _exceptions(means, _normal(means, resamples, np.random.default_rng(seed)))
+    return _exceptions(means, _normal(len(means.share), resamples, seed))
 
 
 def _root(means: _Means) -> Array:
@@ -356,14 +366,16 @@ def _root(means: _Means) -> Array:
 def _wilson_at(means: _Means, t: Array) -> Array:
     """The mean from which the one seen is t standard errors off (above it where t > 0)."""
     share, items = means.share, np.maximum(means.items, 1e-9)
-    center = share + t**2 / (2 * items)
-    half = t * np.sqrt(share * (1 - share) / items + t**2 / (4 * items**2))
-    return np.asarray(np.clip((center - half) / (1 + t**2 / items), 0, 1))
+    squared = t**2
+    center = share + squared / (2 * items)
+    half = t * np.sqrt(share * (1 - share) / items + squared / (4 * items**2))
+    return np.asarray(np.clip((center - half) / (1 + squared / items), 0, 1))
 
 
 def _exceptions(means: _Means, t: Array) -> Array:
     """The mean if t^2 / (t^2 + G) of the clusters were at the least (t > 0) or largest value."""
-    missed = t**2 / (t**2 + np.maximum(means.clusters, 1e-9))
+    squared = t**2
+    missed = squared / (squared + np.maximum(means.clusters, 1e-9))
     return means.share * (1 - missed) + np.where(t > 0, 0.0, missed)
 
 

@@ -58,7 +58,7 @@ def study_of() -> dict[str, Any]:
             "preview-2": "preview:?at=2",
             "a2b-0": "switch:a2b?at=0",
         },
-        "judges": {"p": "pixels"},
+        "judges": {"p": "scene"},
         "scorers": {"grade": "sprites"},
         "margins": {"valid": 20, "grade": 0.2},
         "except": [
