@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
 
@@ -38,6 +39,9 @@ from .show_results import (
     print_on_drawn,
     print_on_real,
 )
+
+if TYPE_CHECKING:
+    from ..eval.engine.steps import Done
 
 
 def power(
@@ -176,6 +180,7 @@ def judge_check(
             if drawn
             else None
         )
+    finished = [f.done for f in (*detectors, *checked_suites, on_real, on_drawn) if f]
     if json:
         by_suite = {f.suite.name: [asdict(check) for check in f.checks] for f in checked_suites}
         by_suite |= {d.suite: [detector_json(d, check) for check in d.checks] for d in detectors}
@@ -184,6 +189,7 @@ def judge_check(
         if on_drawn:
             by_suite[DRAWN] = [judged.result.to_json() for judged in on_drawn.judged]
         print(dumps(by_suite, indent=2))
+        _raise_failure(finished)
         return
     for checked in checked_suites:
         print_done(checked.done)
@@ -197,6 +203,13 @@ def judge_check(
     if on_drawn:
         print_done(on_drawn.done)
         print_on_drawn(on_drawn, on_real)
+    _raise_failure(finished)
+
+
+def _raise_failure(finished: Sequence[Done]) -> None:
+    """Raises JudgeFailed for a judge of which every call failed, once the others are printed."""
+    for done in finished:
+        done.raise_failure()
 
 
 def findings(

@@ -22,6 +22,9 @@ from .sprites import clothes, entity_names
 
 LEVELS = 5
 """Levels of difficulty, from 0."""
+_HARDEST = 0.85
+"""Share of everything that makes a scene hard at the last level: with all of it, a reader misread
+three in five images, and with three quarters none; see `tools/read_graded.py`."""
 Arrangement = Literal[
     "A left", "B left", "A above", "B above", "only A", "only B", "A, other", "B, other", "merged"
 ]
@@ -54,8 +57,8 @@ class GradedScene:
 
     @property
     def hard(self) -> float:
-        """Level, from 0 to 1."""
-        return self.level / (LEVELS - 1)
+        """Share of everything that makes a scene hard, from 0 to `_HARDEST`."""
+        return _HARDEST * self.level / (LEVELS - 1)
 
     def draw(self) -> Image.Image:
         """RGB image of `scene.WIDTH` x `scene.HEIGHT` pixels; a function of the scene alone."""

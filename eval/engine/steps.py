@@ -23,7 +23,7 @@ from ..judges import Answering, CallPlan, Prepared, as_judge
 from ..methods import Method
 from ..roundtrips.trip import RoundTrip, TripCase
 from ..store.shards import RunShard
-from ..store.verdicts import Tally, VerdictLog, check_tally
+from ..store.verdicts import JudgeFailed, Tally, VerdictLog, check_tally
 from ..suites import open_suite
 from ..workers.farm import IN_PROCESS, Scale
 from .costs import Cost, capped, count_images
@@ -45,6 +45,8 @@ class JudgeSettings:
     """Tag or commit, where the run's data are a repository."""
     frames: str = USUAL
     """Choice of the frames of a clip that are judged, as text of a `FrameChoice`."""
+    despite_failures: bool = False
+    """Whether the others are asked where every call of one judge failed; see `Done.failures`."""
 
 
 BeforeAsking = Callable[[Evaluation, Sequence[Judge], CallPlan], None]
@@ -65,6 +67,14 @@ class Done:
     """What images and verdicts have cost so far, of everything under the same cap; US dollars."""
     unpriced: int = 0
     """How many of these calls have no known price."""
+    failures: list[JudgeFailed] = field(default_factory=list)
+    """Judges of which every call failed, where `JudgeSettings.despite_failures` lets the others
+    go on."""
+
+    def raise_failure(self) -> None:
+        """Raises JudgeFailed for the first judge of which every call failed, if any."""
+        for failure in self.failures:
+            raise failure
 
 
 def generate(
@@ -158,8 +168,13 @@ def judge_run(
                 ledgers=plan.ledgers,
                 frames=settings.frames,
             )
-            check_tally(log.name, tally)
             done.judged.append((log, tally))
+            try:
+                check_tally(log.name, tally)
+            except JudgeFailed as failure:
+                if not settings.despite_failures:
+                    raise
+                done.failures.append(failure)
         done.spending = plan.budget.spending
         return _with_total(done, plan)
 

@@ -19,6 +19,7 @@ from ..stats.correction import by_error_rates, ppi, rogan_gladen
 from ..suites.base import Measure, Suite
 from ..suites.gold import TRUE_LABELS, GoldSuite
 from ..suites.scoring import factor_of
+from ..suites.spatial import QUESTION
 from .judge_card import HumanAgreement, JudgeCard, Labels
 from .judge_check import ENOUGH_ITEMS, JudgeCheck
 
@@ -111,14 +112,15 @@ def corrected_by_real(
     image of one of the true labels, or does not tell the labels apart.
     """
     scores: list[Score] = []
+    judged = suite.asked_of_real_gold(judged)
     for needed, measure in suite.measures(judged):
-        (question, *others) = needed
-        if others:
+        (question, *others) = needed or [""]
+        if others or not judged:
             continue
         classes = [*measure.worth.values, *measure.worth.unscored]
         confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
         for outcome in labeled:
-            said, right = outcome.label(question), outcome.case.key.get(question)
+            said, right = outcome.label(QUESTION), outcome.case.key.get(QUESTION)
             if said in classes and right in classes:
                 labels, clusters = confusion[classes.index(right)]
                 labels.append(classes.index(said))

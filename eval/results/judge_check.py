@@ -248,8 +248,14 @@ def exclude_misjudged(
             f"{listed}"
         )
     if unchecked := len(rows - check.checked.keys()):
+        unanswered = len(rows & check.unchecked.keys())
+        reasons = {
+            "it has not answered about those of": unanswered,
+            "the check has none of": unchecked - unanswered,
+        }
+        given = ", ".join(f"{why} {n:,}" for why, n in reasons.items() if n)
         notes.append(
             f"{check.judge} has no check on gold images for {unchecked:,} of the {len(rows):,} "
-            f"rows, which stay in"
+            f"rows, which stay in: {given}"
         )
     return believed, "; ".join(notes)

@@ -364,9 +364,21 @@ def _score(
         real = settings.gold / suite.real_gold
     if real is not None and (real / SCORES).is_file():
         scores += corrected_by_real(suite, believed, _on_real(real, card))
-        notes.append(
+        note = (
             f"scores `..._by_gold`: errors of {log.name} on the real images of {real} taken out, "
             f"misses included; right if it errs on these images as often"
+        )
+        if others := len(believed) - len(suite.asked_of_real_gold(believed)):
+            note += (
+                f"; of the {len(believed) - others:,} images whose prompt says only that one thing "
+                f"is left of, right of, above or below another, and not of {others:,} more"
+            )
+        notes.append(note)
+    elif real is not None and not _is_composed(suite):
+        raise DataError(
+            f"{settings.gold}: has no check on real images, which the scores of {suite.name} need",
+            "create it with `counterprior judge-check --images DIR`",
+            code="no-gold",
         )
     elif settings.gold is not None and _is_composed(suite):
         detector = read_detector_check(settings.gold / suite.name, card.comparable)
@@ -437,7 +449,7 @@ def _headline(suite: Suite[Any], scores: Sequence[Score]) -> str:
 def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
     """Reads the check of the judge on gold images. Raises DataError for a judge that is not in
     `gold`, and for a suite without gold images."""
-    if gold is not None and _is_composed(suite):
+    if gold is not None and suite.real_gold:
         return None
     if gold is not None and not suite.gold:
         raise DataError(
@@ -456,7 +468,8 @@ def _on_real(root: Path, card: JudgeCard) -> list[Outcome]:
     present, logs = run.present(), run.chosen_judges(())
     suite = open_suite(run.header.suite)
     for log in logs:
-        if judge_card(log.identity, suite, ()).comparable == card.comparable:
+        # A suite may have prompts of further questions.
+        if judge_card(log.identity, suite, ()).comparable.items() <= card.comparable.items():
             return outcomes_of(run, log.present(present), present)
     raise DataError(
         f"{root}: the judge was not asked about these images: run `counterprior judge-check "

@@ -23,7 +23,7 @@ IMAGES = 104
 """Scenes, each drawn at every level: eight times what `_CYCLE` shows."""
 _CYCLE = (*SHOWN[:4], *SHOWN)
 """What successive scenes show: both things in 8 of 13."""
-_VERSION = "1"
+VERSION = "2"
 """Raised whenever a scene or its label changes."""
 
 
@@ -53,7 +53,7 @@ class GradedImages(Generator):
         return row
 
     def identity(self) -> dict[str, str]:
-        return {"kind": "gold", "rows": f"drawn, version {_VERSION}"}
+        return {"kind": "gold", "rows": f"drawn, version {VERSION}"}
 
     def generate(self, request: ImageRequest) -> Image:
         """Raises FileNotFoundError for a request that is none of its rows."""

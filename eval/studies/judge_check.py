@@ -131,7 +131,7 @@ def check_judges(
         settings = RunSettings(
             suite=gold.name, data=data, out=out / gold.name, revision=revision, limit=limit
         )
-        judge_settings = JudgeSettings(persona=persona, revision=revision)
+        judge_settings = JudgeSettings(persona=persona, revision=revision, despite_failures=True)
         done = evaluate_run(
             settings, GoldImages(rows), judges, judge_settings, plan, progress, rows=rows
         )

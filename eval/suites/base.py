@@ -183,6 +183,10 @@ class Suite(ABC, Generic[R]):
         """Id shared by the rows that must be sampled together."""
         return row.id
 
+    def asked_of_real_gold(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """The outcomes whose one question is that of `real_gold`: all, unless some state more."""
+        return list(outcomes)
+
     def measures(self, outcomes: Sequence[Outcome]) -> Iterator[tuple[frozenset[str], Measure]]:
         """Means that labels can correct, each with the questions whose labels it needs."""
         return iter(())

@@ -25,12 +25,13 @@ from ...schema import OwnPrompt, Provenance, SpatialClauses, SpatialMulti
 from ...specs import Spec
 from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
+from ..geometry.boxes import RELATIONS
 from ..questions.asking import AMONG, AXES, PROMPTS, Stated, StatedAxis, ask_stated
 from ..questions.benchmark_files import BENCHMARKS, BenchmarkPrompt
 from ..questions.truth import scene_label
 from .base import Headline, Item, Items, Measure, Suite
 from .scoring import in_groups, mean_number, mean_score
-from .spatial import HOLDS, MEANINGS, UNCONDITIONAL, SpatialVISORSuite
+from .spatial import HOLDS, MEANINGS, UNCONDITIONAL, SpatialSuite, SpatialVISORSuite
 from .worths import Worth
 
 MOST = 30
@@ -202,11 +203,19 @@ class OwnPromptsSuite(RelationsSuite[OwnPrompt]):
 
     name = "own_prompts"
     offline_rows = 24
+    real_gold = SpatialSuite.real_gold
     prompts = (*RelationsSuite.prompts, PROMPTS["distance"], PROMPTS["middle"])
 
     def groups(self, row: OwnPrompt) -> dict[str, str]:
-        by_objects = super().groups(row)
-        return {**by_objects, "difficulty": row.difficulty} if row.difficulty else by_objects
+        further = {"difficulty": row.difficulty} if row.difficulty else {}
+        if len(row.relations) == 1 and len(row.objects) == 2:
+            further["relation"] = row.relations[0]
+        return {**super().groups(row), **further}
+
+    def asked_of_real_gold(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
+        """Those whose prompt says only that one thing is left of, right of, above or below
+        another."""
+        return [o for o in outcomes if o.case.groups.get("relation") in RELATIONS]
 
     @classmethod
     def read_file(cls, text: str) -> list[OwnPrompt] | None:

@@ -4,6 +4,7 @@ import hashlib
 import html
 import json
 import math
+import random
 import re
 from collections.abc import Callable
 from io import BytesIO
@@ -18,6 +19,7 @@ from releases import small_release
 
 from counterprior.builders import suite
 from counterprior.builders.build import as_released
+from counterprior.builders.suites import altered_worlds, t2i_correctness
 from counterprior.cards.manifest import read_manifest
 from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
@@ -81,6 +83,33 @@ def test_judges_are_checked_by_command(
         if s["name"] == "recognized" and s["group"] == "domain=clocks_and_dials"
     )
     assert clocks["n"] == 4 and clocks["interval"][0] < 50 < clocks["interval"][1]
+
+
+def test_scores_say_which_rows_have_no_gold_images(
+    release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    judge = ("--judge", "python:gold_judges:seeing")
+    rows = len(read_rows(str(release), PAIRS).rows)
+    painter = ("--suite", PAIRS, "--generator", "python:gold_judges:painter")
+    done = cli("eval", *painter, *judge, "--data", release, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    note = f"for 1 of the {rows} rows, which stay in: the check has none of 1"
+    assert note in " ".join(done.stdout.split() + done.stderr.split())
+    (result,) = json.loads(cli("score", tmp_path / "run", "--json").stdout)
+    assert any(note in text for text in result["notes"])
+    # One of four is more than a tenth.
+    assert {tuple(score["marks"]) for score in result["scores"]} == {("partly-checked",)}
+
+
+def test_the_page_counts_the_rows_without_gold_images() -> None:
+    page = " ".join((Path(__file__).parents[3] / "docs" / "gold.md").read_text().split())
+    pairs = t2i_correctness.build(suite.SHIPPED, random.Random())
+    bare = [row for row in pairs if row.provenance.entry not in suite.SHIPPED.drawables]
+    assert f"{len(bare)} of the {len(pairs)} of `{PAIRS}`" in page
+    worlds = altered_worlds.build(suite.SHIPPED, random.Random())
+    undrawn = [row.group for row in worlds if row.group not in suite.SHIPPED.world_drawings]
+    counted = f"{len(undrawn):,} of the {len(worlds):,} of `altered_worlds`"
+    assert f"{counted} ({len(set(undrawn))} groups)" in page
 
 
 def test_misled_pairs_are_excluded_with_the_score_before_and_after(

@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,10 +14,14 @@ from typing import Any
 
 import pytest
 import real_images
+from PIL import Image
 from refusals import raises
 from releases import small_release
 
+from counterprior.builders.suite import SHIPPED
+from counterprior.builders.suites.real_gold import build
 from counterprior.errors import DataError
+from counterprior.eval.core import ALL, INVALID, ORIGINAL, Outcome, Verdict
 from counterprior.eval.engine.data import Rows, read_rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
@@ -24,9 +30,15 @@ from counterprior.eval.people.serve import Audit
 from counterprior.eval.studies.graded_gold import IMAGES, GradedImages
 from counterprior.eval.studies.real_check import DRAWN, LABELS, RealImages, check_on_real
 from counterprior.eval.suites.real import AXES, RealGoldSuite, condition_of, right_label
+from counterprior.eval.suites.spatial import QUESTION
+from counterprior.parsing import read_rows as read_json_rows
 from counterprior.release import sha256_file
 from counterprior.scenes.graded import LEVELS
-from counterprior.schema import Provenance, RealGold, Row, SpatialVISOR
+from counterprior.schema import OwnPrompt, Provenance, RealGold, Row, SpatialVISOR
+
+sys.path.append(str(Path(__file__).parents[3] / "tools"))
+from read_graded import FILE as GRADED
+from read_graded import misread
 
 NAMES = ("guessing", "mentioning", "naming", "seeing")
 VISOR = Path(__file__).parents[4] / "shared" / "data" / "visor"
@@ -262,6 +274,111 @@ def test_a_run_is_corrected_by_the_users_own_real_gold(
     evaluate_run(settings, made, [seeing], JudgeSettings(), rows=rows)
     refused = cli("score", settings.out, "--gold", tmp_path / "gold")
     assert refused.returncode != 0 and "was not asked about these images" in refused.stderr
+
+
+def test_a_judge_that_fails_does_not_keep_the_others_from_being_printed(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    labels = real_images.write(tmp_path / "images")
+    judges = [f"--judge=python:real_images:{name}" for name in ("failing", "seeing")]
+    real = ("--images", tmp_path / "images", "--data", labels, "--out", tmp_path / "out")
+    done = cli("judge-check", *judges, *real, "--drawn", "--limit", 20)
+    assert done.returncode != 0 and "calls failed" in done.stderr
+    assert "is out of order" in done.stderr and "Traceback" not in done.stderr
+    assert "seeing on real images" in done.stdout and "from easy to hard" in done.stdout
+    results = json.loads((tmp_path / "out" / RealGoldSuite.name / "scores.json").read_text())
+    by_judge = {
+        r["judge"].rpartition(":")[2]: {
+            s["name"]: s["value"] for s in r["scores"] if s["group"] == "all"
+        }
+        for r in results
+    }
+    assert by_judge["seeing"]["accuracy"] == 100 and by_judge["failing"]["accuracy"] is None
+
+
+def test_own_prompts_are_corrected_by_real_gold_where_they_ask_the_same(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    """Of the images of single relations in the plane: the judge misses blue things."""
+    images, judge = tmp_path / "images", "python:real_images:missing"
+    labels = real_images.write(images)
+    gold = ("--images", images, "--data", labels, "--out", tmp_path / "gold")
+    assert cli("judge-check", "--judge", judge, *gold).returncode == 0
+    pairs = [*itertools.combinations(real_images.THINGS[:9], 2)]
+    words = {"left": "to the left of", "above": "above"}
+    texts = [f"a {a} {words[axis]} a {b}" for a, b in pairs for axis in words]
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("\n".join([*texts, "a dog near a cat", "a cat above a cup above a bed"]))
+    rows = read_rows(str(prompts), "own_prompts")
+    made = tmp_path / "made"
+    made.mkdir()
+    for number, row in enumerate(rows.rows):
+        assert isinstance(row, OwnPrompt)
+        axis = "above" if row.relations[0] == "above" else "left"
+        image = real_images.draw(f"{'A' if number % 4 else 'B'} {axis}")
+        image.putpixel((0, 0), (number // 4 * 6, number, 0))
+        image.save(made / f"{row.id}.png")
+    run = tmp_path / "run"
+    settings = RunSettings(suite="own_prompts", data=str(prompts), out=run, seeds=1)
+    folder = ImageFolder(made, "{row}.png")
+    evaluate_run(settings, folder, [judge], JudgeSettings(), rows=rows)
+    refused = cli("score", run, "--gold", tmp_path / "elsewhere")
+    assert refused.returncode != 0 and "judge-check --images DIR" in refused.stderr
+    done = cli("score", run, "--gold", tmp_path / "gold", "--json")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)
+    scores = {s["name"]: s for s in result["scores"] if s["group"] == "all"}
+    corrected = scores["relations_right_by_gold"]
+    assert scores["relations_right"]["value"] < 50
+    low, high = corrected["interval"]
+    assert low < 75 < high and corrected["n"] == 72
+    (note,) = [note for note in result["notes"] if "_by_gold" in note]
+    assert "of the 72 images whose prompt says only" in note and "not of 2 more" in note
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "gold.md").read_text()
+BLIND = {
+    "sees": "",
+    "guesses": "guessing",
+    "says what the question names first": "naming",
+    "says what the prompt mentions first": "mentioning",
+}
+"""Judge as the page names it -> judge of the fixture."""
+TOLD_APART = (
+    "recognized",
+    "informedness",
+    "one_missing_refused",
+    "toward_first_named",
+    "toward_first_mentioned",
+)
+
+
+def test_the_page_tells_judges_that_do_not_look_from_one_that_knows() -> None:
+    """Of all labeled images, whose pixels these judges do not look at."""
+    rows = [row for row in build(SHIPPED, random.Random())]
+    suite, blank = RealGoldSuite(), [Image.new("RGB", (4, 4))]
+    lines = []
+    for words, name in BLIND.items():
+        answer = getattr(real_images, name)() if name else None
+        outcomes = []
+        for row in rows:
+            for case in suite.cases(row, 1):
+                (question,) = suite.questions(row, case, blank, ORIGINAL)
+                label = answer(question) if answer else case.key.get(QUESTION, INVALID)
+                outcomes.append(Outcome(case, {(QUESTION, ORIGINAL): Verdict(label)}))
+        scores = {s.name: s for s in suite.score(outcomes) if s.group == ALL}
+        cells = [scores[score].text(scores[score].unit) for score in TOLD_APART]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    assert "\n".join(lines) in PAGE, "\n".join(lines)
+
+
+def test_the_page_says_how_many_drawn_images_a_reader_misreads() -> None:
+    _, *levels = zip(*misread([row for _, row in read_json_rows(GRADED)]), strict=True)
+    (shares,) = levels
+    cells = [f"{share.text('%')}" for share in shares]
+    assert f"| a reader, blind | {' | '.join(cells)} |" in PAGE, cells
+    assert all(share.n == 20 for share in shares)
+    assert 5 <= shares[-1].value <= 20
 
 
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")

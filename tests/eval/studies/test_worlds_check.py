@@ -90,7 +90,8 @@ def test_a_group_whose_worlds_are_mistaken_counts_nowhere(release: Path, tmp_pat
     assert len(asked) == 8 * 5 + 12 * 5
     assert f"1 groups are excluded, since {found.card.identity['kind']}" in " ".join(found.notes)
     assert "takes a gold image of one of their worlds for the other: " + TREE in str(found.notes)
-    assert "no check on gold images for 4 of the 12 rows, which stay in" in str(found.notes)
+    assert "no check on gold images for 4 of the 12 rows, which stay in: " in str(found.notes)
+    assert "the check has none of 4" in str(found.notes)
     assert found.scores["compliance_L2"].n == 2
     assert found.card.gold["Biology"] == {"real": {"real": 2}, "altered": {"real": 2}}
     (check,) = read_checks(tmp_path / "gold" / GOLD)
