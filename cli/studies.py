@@ -207,7 +207,7 @@ def judge_check(
 
 
 def _raise_failure(finished: Sequence[Done]) -> None:
-    """Raises JudgeFailed for a judge of which every call failed, once the others are printed."""
+    """Raises the error of a judge that failed, once the others are printed."""
     for done in finished:
         done.raise_failure()
 

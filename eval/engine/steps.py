@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...agents.budget import Spending
-from ...errors import UsageError
+from ...agents.chat import BackendError
+from ...errors import RunFailed, UsageError
 from ...progress import Progress, silent
 from ..clips.frames import USUAL, FrameChoice
 from ..core import CaseGenerator, Judge, probes_of
@@ -46,7 +47,8 @@ class JudgeSettings:
     frames: str = USUAL
     """Choice of the frames of a clip that are judged, as text of a `FrameChoice`."""
     despite_failures: bool = False
-    """Whether the others are asked where every call of one judge failed; see `Done.failures`."""
+    """Whether the others are asked where one judge doesn't answer, or its every call failed; see
+    `Done.failures`."""
 
 
 BeforeAsking = Callable[[Evaluation, Sequence[Judge], CallPlan], None]
@@ -67,12 +69,12 @@ class Done:
     """What images and verdicts have cost so far, of everything under the same cap; US dollars."""
     unpriced: int = 0
     """How many of these calls have no known price."""
-    failures: list[JudgeFailed] = field(default_factory=list)
-    """Judges of which every call failed, where `JudgeSettings.despite_failures` lets the others
-    go on."""
+    failures: list[RunFailed] = field(default_factory=list)
+    """Errors of judges that don't answer, or of which every call failed, where
+    `JudgeSettings.despite_failures` lets the others go on."""
 
     def raise_failure(self) -> None:
-        """Raises JudgeFailed for the first judge of which every call failed, if any."""
+        """Raises BackendError or JudgeFailed for the first judge that failed, if any."""
         for failure in self.failures:
             raise failure
 
@@ -201,18 +203,42 @@ def evaluate_run(
     plan = _plan(cost, run.out, scale.shard)
     opened = [as_judge(judge, plan) for judge in judges]
     rows = rows or read_rows(run.data, run.suite, run.revision)
-    check_answering(opened)
+    failed = check_answering(opened, settings.despite_failures)
     generate(run, maker, plan, progress, rows, scale=scale, spec=generator)
-    return judge_run(
-        run.out, opened, settings, plan, progress, rows, scale=scale, specs=judges, before=before
+    asked = [place for place in range(len(opened)) if place not in failed]
+    done = judge_run(
+        run.out,
+        [opened[place] for place in asked],
+        settings,
+        plan,
+        progress,
+        rows,
+        scale=scale,
+        specs=[judges[place] for place in asked],
+        before=before,
     )
+    done.failures[:0] = failed.values()
+    return done
 
 
-def check_answering(judges: Sequence[Judge]) -> None:
-    """Raises BackendError for a judge that would not answer, UnpricedError under a cap."""
-    for judge in judges:
+def check_answering(
+    judges: Sequence[Judge], despite_failures: bool = False
+) -> dict[int, BackendError]:
+    """Asks judges whether they would answer.
+
+    Raises BackendError for one that would not, UnpricedError under a cap. With despite_failures,
+    returns the place of each that would not answer with its error, unless none would.
+    """
+    errors: dict[int, BackendError] = {}
+    for place, judge in enumerate(judges):
         if isinstance(judge, Answering):
-            judge.check()
+            try:
+                judge.check()
+            except BackendError as error:
+                errors[place] = error
+                if not despite_failures or len(errors) == len(judges):
+                    raise
+    return errors
 
 
 def _plan(cost: Cost | CallPlan | None, root: Path, shard: tuple[int, int] | None) -> CallPlan:

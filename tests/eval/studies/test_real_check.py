@@ -296,6 +296,19 @@ def test_a_judge_that_fails_does_not_keep_the_others_from_being_printed(
     assert by_judge["seeing"]["accuracy"] == 100 and by_judge["failing"]["accuracy"] is None
 
 
+def test_a_server_that_is_down_does_not_keep_the_others_from_being_asked(
+    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
+    labels = real_images.write(tmp_path / "images")
+    real = ("--images", tmp_path / "images", "--data", labels, "--out", tmp_path / "out")
+    down, seeing = "openai:m@http://127.0.0.1:9/v1", "python:real_images:seeing"
+    done = cli("judge-check", "--judge", down, "--judge", seeing, *real, "--limit", 20)
+    assert done.returncode != 0 and "127.0.0.1:9" in done.stderr
+    assert "seeing on real images" in done.stdout and "Traceback" not in done.stderr
+    alone = cli("judge-check", "--judge", down, *real)
+    assert alone.returncode != 0 and "127.0.0.1:9" in alone.stderr and not alone.stdout
+
+
 def test_own_prompts_are_corrected_by_real_gold_where_they_ask_the_same(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
