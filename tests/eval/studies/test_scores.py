@@ -199,7 +199,13 @@ def test_a_gate_is_compared_with_what_people_accept() -> None:
     # F1 doesn't count what both reject: of a and b, 0.3 passes both, and 0.5 one.
     f1 = {gate: score(f"gate:f1:{gate}", one).value for gate in ("0.3", "0.5")}
     assert f1 == {"0.3": 100, "0.5": pytest.approx(100 * 2 / 3)}
+    # Of the three, b alone is borderline.
+    border = {gate: score(f"gate:borderline:{gate}", one) for gate in ("0.3", "0.5", "f1:0.3")}
+    assert {gate: of.value for gate, of in border.items()} == {"0.3": 100, "0.5": 0, "f1:0.3": 100}
+    assert border["0.5"].n == 1
+    assert border["0.5"].excluded == {"of another level": 1, "not borderline": 2}
     rejected = cell(WORLD, outcomes[2:3], {(outcomes[2].case.id, "accept"): "no"}, "runs/c")
+    assert find_score("gate:borderline:0.3", "all", ScoreInputs([rejected])) is None
     assert score("gate:0.3", rejected).value == 100
     assert find_score("gate:f1:0.3", "all", ScoreInputs([rejected])) is None
     # Cells are pooled.
