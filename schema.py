@@ -919,7 +919,8 @@ class Consistency(Row):
     edits: list[str]
     """Three edit prompts."""
     questions: list[str]
-    """Ten yes/no questions, then two for each edit."""
+    """Five yes/no questions in which the image and the drawing of its caption agree, five in which
+    they differ, then two for each edit."""
     answers: list[bool]
     """Correct answer to each question, True for yes."""
     written_by: list[str]

@@ -52,7 +52,7 @@ class ConsistencyItem(Struct):
     caption: str
     """Dense caption, 7-10 self-contained sentences."""
     questions: list[AnsweredQuestion]
-    """Ten: five similarities, five differences."""
+    """Ten: five similarities first, then five differences."""
     edits: list[EditItem]
     """Three."""
     written_by: list[str]

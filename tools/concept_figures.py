@@ -5,12 +5,15 @@ python tools/concept_figures.py
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
+from counterprior.builders.suite import SHIPPED
+from counterprior.builders.suites.counterfactual import groups as released_groups
 from counterprior.eval.geometry.boxes import Box, Size, offset
 from counterprior.eval.geometry.checker.decide import holds
 from counterprior.eval.geometry.checker.rules import CheckerRules
@@ -221,10 +224,33 @@ def judge_correction() -> tuple[str, int]:
     return drawn, 218
 
 
+def groups() -> tuple[str, int]:
+    """How many groups of altered worlds each discipline and branch has, as released."""
+    branches: dict[str, Counter[str]] = {}
+    for _, law, _ in released_groups(SHIPPED):
+        branches.setdefault(law.discipline, Counter())[law.branch] += 1
+    scale, y = 230 / max(counts.total() for counts in branches.values()), 22
+    drawn = ""
+    for discipline, counts in sorted(branches.items(), key=lambda item: -item[1].total()):
+        total = counts.total()
+        drawn += text(152, y + 12, discipline, "end")
+        drawn += rect(158, y, scale * total, 16, FIRST)
+        drawn += text(164 + scale * total, y + 13, f"{total} groups")
+        y += 24
+        for branch, number in counts.most_common():
+            drawn += text(152, y + 9, branch.replace("_", " "), "end", FAINT, 11)
+            drawn += rect(158, y, scale * number, 10, SECOND)
+            drawn += text(164 + scale * number, y + 9, str(number), fill=FAINT, size=11)
+            y += 15
+        y += 10
+    return drawn, y + 4
+
+
 FIGURES: dict[str, Callable[[], tuple[str, int]]] = {
     "hom": hom,
     "order-and-entity": order_and_entity,
     "lock-in": lock_in,
+    "groups": groups,
     "retention": retention,
     "pse": pse_figure,
     "abstention": abstention,

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ...agents.chat import without_thoughts
 from ...specs import Options, Spec
 from ..checkpoints.placement import Checkpoint, LoadError, ModelOptions, Placement
-from ..checkpoints.vision import VisionModel, chat
+from ..checkpoints.vision import VisionModel
 from ..core import Caption, CaptionRequest
 from ..judges import CallPlan
 from . import MAX_TOKENS, CaptionTokens
@@ -66,13 +66,7 @@ class LocalCaptioner(VisionModel):
         import torch
 
         images = () if request.image is None else (request.image,)
-        inputs = self.processor.apply_chat_template(
-            [chat(images, request.instruction)],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        ).to(self.placement.device, self.placement.torch_dtype)
+        inputs = self.encode([(images, request.instruction)])
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs, max_new_tokens=self.max_tokens, do_sample=False, num_beams=1

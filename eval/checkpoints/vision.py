@@ -1,11 +1,12 @@
-"""A vision-language model that runs here, by transformers, asked through its chat template."""
+"""A vision-language model that runs here, by transformers, asked through its chat template, or, if
+it takes no chat, in the form that it was trained to answer questions in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .placement import Checkpoint, LoadError, Placement
 from .processors import load_processor
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 class VisionModel:
     """A checkpoint and where it computes; its files are read when it is first asked."""
+
+    forms: ClassVar[Mapping[str, str]] = {}
+    """Processors that take no chat -> what a prompt is written as, after the images."""
 
     def __init__(self, checkpoint: Checkpoint, placement: Placement) -> None:
         self.checkpoint = checkpoint
@@ -53,6 +57,50 @@ class VisionModel:
             dtype = self.placement.torch_dtype
             model: Any = self.checkpoint.load(AutoModelForImageTextToText, dtype=dtype)
             return model.to(self.placement.device).eval()
+
+    def encode(self, asked: Sequence[tuple[Sequence[Image], str]]) -> Any:
+        """Tensors of prompts, each the images and a text, padded on the left; on the device.
+
+        Raises LoadError where the model takes no chat, and no form of a question is known.
+        """
+        if self.processor.chat_template is not None:
+            encoded = self.processor.apply_chat_template(
+                [chat(images, text) for images, text in asked],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+                return_tensors="pt",
+                processor_kwargs={"padding": True},
+            )
+        else:
+            token = self.processor.image_token
+            encoded = self.processor(
+                images=[list(images) for images, _ in asked],
+                text=[token * len(images) + self._plain(text) for images, text in asked],
+                return_tensors="pt",
+                padding=True,
+            )
+            encoded.pop("labels", None)  # of a training that nobody asked for
+        return encoded.to(self.placement.device, self.placement.torch_dtype)
+
+    def prompt_text(self, images: Sequence[Image], text: str) -> str:
+        """What stands before the answer, as text; of a model that takes no chat without images."""
+        if self.processor.chat_template is None:
+            return f"{self._plain(text)}\n"
+        prompt: str = self.processor.apply_chat_template(
+            chat(images, text), add_generation_prompt=True, tokenize=False
+        )
+        return prompt
+
+    def _plain(self, text: str) -> str:
+        form = self.forms.get(type(self.processor).__name__)
+        if form is None:
+            raise LoadError(
+                f"{self.checkpoint.name} has no chat template, and how to ask it is not known: "
+                f"choose an instruction-tuned checkpoint",
+                code="load-failed",
+            )
+        return form.format(text=text)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:

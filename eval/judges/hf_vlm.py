@@ -8,7 +8,7 @@ write with only these tokens allowed, without writing.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -16,7 +16,7 @@ from pydantic import PositiveInt
 
 from ...specs import Options, Share, Spec, Unit
 from ..checkpoints.placement import Checkpoint, LoadError, ModelOptions, Placement
-from ..checkpoints.vision import VisionModel, chat
+from ..checkpoints.vision import VisionModel
 from ..core import Question, Verdict
 from . import CallPlan, Clips, together_identity
 
@@ -40,6 +40,8 @@ class LocalJudge(VisionModel):
 
     argument: ClassVar[str] = "PATH_OR_REPO"
     options: ClassVar[type[Options]] = LocalJudgeOptions
+    forms: ClassVar[Mapping[str, str]] = {"PaliGemmaProcessor": "answer en {text}"}
+    """PaliGemma's form of a question in English, by its model card."""
 
     def __init__(
         self,
@@ -100,14 +102,7 @@ class LocalJudge(VisionModel):
         """(questions, vocabulary) float32 on the CPU: what the model would write first."""
         import torch
 
-        inputs = self.processor.apply_chat_template(
-            [chat(question.images, question.full_prompt) for question in questions],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-            processor_kwargs={"padding": True},
-        ).to(self.placement.device, self.placement.torch_dtype)
+        inputs = self.encode([(q.images, q.full_prompt) for q in questions])
         # Without this a model makes the logits of every position, of which we read one.
         takes_it = "logits_to_keep" in inspect.signature(self.model.forward).parameters
         last = {"logits_to_keep": 1} if takes_it else {}
@@ -122,9 +117,7 @@ class LocalJudge(VisionModel):
         join it with what stands before, or put a space token first.
         """
         tokenizer = self.processor.tokenizer
-        text = self.processor.apply_chat_template(
-            chat(question.images, question.full_prompt), add_generation_prompt=True, tokenize=False
-        )
+        text = self.prompt_text(question.images, question.full_prompt)
         prompt_tokens = tokenizer(text, add_special_tokens=False).input_ids
         tokens = []
         for answer in answers:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -39,6 +39,9 @@ TEN = 10
 """Questions about the start; those about the edits follow, two each."""
 EDITS = 3
 NAMES = tuple(f"q{number}" for number in range(1, TEN + 2 * EDITS + 1))
+PARTS = {"similarities": NAMES[: TEN // 2], "differences": NAMES[TEN // 2 : TEN]}
+"""The questions in which an image and the drawing of its caption agreed when the row was written,
+and those in which they differed."""
 SWAP = "swap"
 CRITERIA = ("given", "cyclic", "conjugated", "edit_first", "edit_last")
 """Criteria of ACON, see `roundtrips.routes`."""
@@ -62,13 +65,18 @@ class CriterionAnswers:
     """Questions without an answer, by label."""
 
 
-def answers_of(outcomes: Iterable[Outcome], criterion: str) -> CriterionAnswers:
-    """The answers to the questions of one criterion, in the same order for every run."""
+def answers_of(
+    outcomes: Iterable[Outcome], criterion: str, names: Collection[str] = NAMES
+) -> CriterionAnswers:
+    """The answers to the questions of one criterion with these names, in the same order for every
+    run."""
     right, retest, true, rows, labels = [], [], [], [], []
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.case.row, _place(outcome.case))):
         if route_of(outcome.case.variant)[0].criterion != criterion:
             continue
         for name, key in outcome.case.key.items():
+            if name not in names:
+                continue
             label = outcome.label(name)
             labels.append(label)
             right.append(_right(label, key))
@@ -229,6 +237,20 @@ def accuracy_scores(criterion: str, answers: CriterionAnswers) -> list[Score]:
     return scores
 
 
+def _accuracy(name: str, answers: CriterionAnswers) -> list[Score]:
+    """The accuracy alone; nothing without questions."""
+    if not len(answers.right):
+        return []
+    return statistics(
+        (name,),
+        answers.right[:, None],
+        answers.rows,
+        ends=(0, 1),
+        counts=[int((~np.isnan(answers.right)).sum())],
+        excluded=answers.excluded,
+    )
+
+
 def _row_items(outcomes: Sequence[Outcome]) -> Items:
     """Row -> the share of its questions that are answered right, over all criteria of the run."""
     values_by_row: dict[str, list[float]] = {}
@@ -281,6 +303,9 @@ class ConsistencySuite(Suite[Consistency]):
                 "asked about the same a second time, of questions",
             }.items()
         },
+        "cyclic_similarities": "`cyclic` over the five questions in which image and drawing "
+        "agreed when the row was written.",
+        "cyclic_differences": "`cyclic` over the five in which they differed: the harder half.",
         **{
             name: meaning
             for count in range(2, MOST_CYCLES + 1)
@@ -354,6 +379,8 @@ class ConsistencySuite(Suite[Consistency]):
         for criterion, answers in by_criterion.items():
             if len(answers.right):
                 scores += accuracy_scores(criterion, answers)
+        for part, names in PARTS.items():
+            scores += _accuracy(f"cyclic_{part}", answers_of(outcomes, "cyclic", names))
         if len(by_criterion["edit_first"].right) and len(by_criterion["edit_last"].right):
             scores += forward_scores(by_criterion["edit_first"], by_criterion["edit_last"])
         scores += cycle_scores(outcomes)

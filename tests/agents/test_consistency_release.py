@@ -163,7 +163,7 @@ def test_images_become_a_config(photos: Path, models: list[str], tmp_path: Path,
         "suites": {"consistency": {}},
         "captioners": {"LLaVA": f"scripted:{tmp_path / 'teller.json'}"},
         "generators": {"Flux": "python:study_doubles:painter?name=flux"},
-        "judges": {"Qwen3-VL-8B": "python:study_doubles:reader?name=sees"},
+        "judges": {"PaliGemma2": "python:study_doubles:reader?name=sees"},
         "text_judges": {"Qwen2.5": "python:study_doubles:reader?name=reads"},
     }
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))

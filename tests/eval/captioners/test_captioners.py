@@ -16,6 +16,7 @@ from counterprior.agents.budget import Budget, PriceTable
 from counterprior.errors import UsageError
 from counterprior.eval.captioners import as_captioner
 from counterprior.eval.captioners.hf_vlm import LocalCaptioner
+from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.core import Caption, CaptionRequest
 from counterprior.eval.judges import CallPlan
 
@@ -106,9 +107,19 @@ def test_a_paid_captioner_needs_a_plan() -> None:
         as_captioner(7)
 
 
+def test_a_model_without_chat_is_refused(checkpoint: Callable[[str], Path]) -> None:
+    captioner = as_captioner(f"hf-vlm:{checkpoint('paligemma')}?device=cpu&max_tokens=5")
+    with raises("load-failed", "no chat template", "instruction-tuned", error=LoadError):
+        written(captioner, request("a"))
+
+
 @pytest.mark.parametrize(
     "kind",
-    [k if k == "llava" else pytest.param(k, marks=pytest.mark.lane) for k in sorted(VLMS)],
+    [
+        k if k == "llava" else pytest.param(k, marks=pytest.mark.lane)
+        for k in sorted(VLMS)
+        if k != "paligemma"  # takes no chat
+    ],
 )
 def test_a_local_model_writes_greedily(checkpoint: Callable[[str], Path], kind: str) -> None:
     captioner = as_captioner(f"hf-vlm:{checkpoint(kind)}?device=cpu&max_tokens=5")

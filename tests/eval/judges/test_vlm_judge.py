@@ -35,6 +35,24 @@ def open_local(folder: Path, options: str = "min_mass=0") -> LocalJudge:
     return judge
 
 
+def published_inputs(judge: LocalJudge, question: Question) -> Any:
+    """As a model card asks: by chat template, PaliGemma by its form for visual questions."""
+    if judge.processor.chat_template is None:
+        text = "<image>" * len(question.images) + f"answer en {question.prompt}"
+        inputs = judge.processor(images=[[*question.images]], text=[text], return_tensors="pt")
+        del inputs["labels"]
+        return inputs
+    content: list[dict[str, Any]] = [{"type": "image", "image": i} for i in question.images]
+    content.append({"type": "text", "text": question.prompt})
+    return judge.processor.apply_chat_template(
+        [{"role": "user", "content": content}],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        return_tensors="pt",
+    )
+
+
 @pytest.fixture
 def questions(ask: Ask) -> list[Question]:
     """Of several lengths, images and orders of answers; one shows two images."""
@@ -71,15 +89,7 @@ def test_probabilities_equal_constrained_generation(
         answers = list(question.answers)
         tokens = judge.answer_tokens(question, answers)
         assert [judge.processor.tokenizer.decode([t]) for t in tokens] == answers
-        content: list[dict[str, Any]] = [{"type": "image", "image": i} for i in question.images]
-        content.append({"type": "text", "text": question.prompt})
-        inputs = judge.processor.apply_chat_template(
-            [{"role": "user", "content": content}],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        )
+        inputs = published_inputs(judge, question)
         written = judge.model.generate(
             **inputs,
             max_new_tokens=1,

@@ -109,3 +109,18 @@ def test_questions_about_texts_show_no_image_and_are_asked_twice() -> None:
         assert [q.answers["1"] for q in again] == [q.answers["2"] for q in asked]
         assert not SUITE.questions(row, case, [image], "mirror")
         assert case.prompt == (row.edits[number - 1] if number else row.caption)
+
+
+def test_similarities_and_differences_are_scored_apart() -> None:
+    """The first five of the ten questions are those in which image and drawing agreed."""
+
+    def said(case: Case, question: str, probe: str) -> str:
+        agreed = question in ("q1", "q2", "q3", "q4", "q5")
+        return case.key[question] if agreed else OTHER[case.key[question]]
+
+    found = scored(6, said, ("given", "cyclic", "edit_first", "edit_last"))
+    values = {name: found[name].value for name in found if name.startswith("cyclic_")}
+    assert (values["cyclic_similarities"], values["cyclic_differences"]) == (100, 0)
+    assert found["cyclic"].value == 50
+    assert found["cyclic_similarities"].n == found["cyclic_differences"].n == found["cyclic"].n / 2
+    assert not {"cyclic_similarities", "cyclic_differences"} & scored(2, said, ("given",)).keys()
