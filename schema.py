@@ -532,6 +532,9 @@ class AlteredWorld(Row):
     see Y.` L1 has no premise."""
     control: str
     """Id of the irrelevant law that L0 alters; empty at other levels."""
+    real_law_prompt: str = ""
+    """At L1, the second control: the scene with the law of our world in place of a premise, told as
+    the group's premises are; empty where that makes no sentence, see `docs/worlds.md`."""
     depth: int
     """Steps from the premise to what is seen: 0 if the premise says it."""
     naive_outcome: bool

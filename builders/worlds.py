@@ -35,6 +35,15 @@ PHRASINGS: dict[Phrasing, str] = {
 }
 """Ways to tell a premise and a scene; CF-World has the first. The outcome follows."""
 
+TELL_REAL: tuple[Phrasing, ...] = ("template", "narrative")
+"""Phrasings that can tell a law that holds: "as if" says of what follows that it does not."""
+
+_PLACED = frozenset("At Away By In On Under When Where Without".split())
+"""First words of laws that say where or when they hold: "If in soccer, players may" is no prose."""
+
+_NAMES = frozenset(("Earth", "English"))
+"""First words of laws that keep their capital inside a sentence."""
+
 KEYED = ("point_factual", "logic_factual", "point_counterfactual", "logic_counterfactual")
 """Questions, `q_` fields without their prefix, whose right answer is yes in their own world and no
 in the other, so that asking all four of an image balances the keys."""
@@ -167,6 +176,21 @@ def world_prompts(
         law, scene = shortened(law, scene, entry.described)
         prompts["described"] = f"{premise(law, scene)} {scene.counterfactual}"
     return prompts
+
+
+def real_law_prompt(law: Law, scene: CounterfactualScene, entry: WorldEntry) -> str:
+    """The scene with its own law as the premise, as the group is told; empty where it can't be.
+
+    It can't be after "as if", for a law that begins with where or when it holds, and where the
+    prompt would be too long.
+    """
+    first = re.split(r"\W", law.law, maxsplit=1)[0]
+    if entry.phrasing not in TELL_REAL or first in _PLACED:
+        return ""
+    start = law.law[0] if first in _NAMES else law.law[0].lower()
+    real = law.model_copy(update={"altered": (start + law.law[1:]).removesuffix(".")})
+    prompt = premise(real, shortened(law, scene, entry.short)[1], entry.phrasing)
+    return prompt if clip_length(prompt) < TOKENS else ""
 
 
 def time_clause(scene: str) -> bool:

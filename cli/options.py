@@ -79,6 +79,9 @@ Where = Annotated[
     Input("--where", help="FIELD=VALUE of the rows, e.g. pair_type=A-A; repeatable."),
 ]
 Ids = Annotated[Path | None, Input("--ids", help="File of ids of prompts, one a line.")]
+Variants = Annotated[
+    str, Further("--variants", help="Only these variants of each row, e.g. L1,LR.")
+]
 Seeds = Annotated[int, Sampling(min=1, max=4, help="Images for each prompt.")]
 RunFolder = Annotated[Path, Output(help="Folder of the run.")]
 Runs = Annotated[list[Path], typer.Argument(help="Folders of judged runs.")]
@@ -176,6 +179,7 @@ class RowOptions:
     limit: Limit = None
     where: Where = None
     ids: Ids = None
+    variants: Variants = ""
     seeds: Seeds = 1
 
     def settings(self) -> dict[str, Any]:
@@ -191,6 +195,7 @@ class RowOptions:
             "revision": self.revision,
             "limit": self.limit,
             "only": chosen or None,
+            "variants": tuple(variant for variant in self.variants.split(",") if variant),
             "seeds": self.seeds,
         }
 

@@ -14,7 +14,14 @@ from ..build_result import Composition
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law
 from ..suite import Banks, Fault, SuiteRecipe
-from ..worlds import KEYED, PHRASINGS, shortened, time_clause, world_prompts
+from ..worlds import (
+    KEYED,
+    PHRASINGS,
+    real_law_prompt,
+    shortened,
+    time_clause,
+    world_prompts,
+)
 from .counterfactual import GROUPS, groups
 
 LEVELS: tuple[Any, ...] = ("L0", "L1", "L2", "L3")
@@ -60,6 +67,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
             prompt=texts[level if level == "L1" else f"{level}/{entry.phrasing}"],
             phrasing=entry.phrasing,
             control=control.id if level == "L0" else "",
+            real_law_prompt=real_law_prompt(law, scene, entry) if level == "L1" else "",
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
             timed=time_clause(used_scene.scene),
@@ -120,5 +128,7 @@ SUITE = SuiteRecipe(
     # All levels, here and in `counterfactual`, are one scene.
     group=lambda row: ("scene", row.group),
     breakdown=("level", "phrasing", "depth", "naive_outcome"),
-    composition=Composition(by="discipline", distinct=("law", "group")),
+    composition=Composition(
+        by="discipline", distinct=("law", "group"), filled=("real_law_prompt",)
+    ),
 )

@@ -550,6 +550,13 @@ def outcomes_of(
 def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
+    if unknown := [name for name in settings.variants if name not in suite.variants]:
+        known = f"choose from {', '.join(suite.variants)}" if suite.variants else ""
+        raise UsageError(
+            f"--variants {','.join(unknown)}: {suite.name} has no such variant",
+            known,
+            code="unknown-name",
+        )
     only = RowChoice.of(settings.only)
     sampled = sample_rows(only.rows(rows.rows), settings.limit, suite.together)
     if settings.shuffled:

@@ -70,6 +70,7 @@ class Drawing:
                 fields["prompt"]: fields.get("level", "L2"),
                 fields.get("original_prompt", ""): "L2",
                 fields.get("plain_prompt", ""): "L1",
+                fields.get("real_law_prompt", ""): "LR",
             }
             if prompt in levels:
                 if not _drawn().draws_world(fields["group"]):
@@ -124,7 +125,7 @@ class Drawing:
         absent, locked, literal, partial, over = (rng.random() for _ in range(5))
         if absent < biases.missing:
             return "absent"
-        if self.level == "L0":
+        if self.level in ("L0", "LR"):
             return "altered" if over < biases.over_application else "real"
         if self.level == "L1" or locked < biases.lock_in:
             return "real"

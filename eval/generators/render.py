@@ -117,7 +117,8 @@ class RenderGenerator(Options):
     partial: Share = 0
     """Share of the rest of both that show the two worlds side by side."""
     over_application: Share = 0
-    """Share of drawn scenes under an irrelevant law (L0) that show the altered world."""
+    """Share of drawn scenes under an irrelevant law (L0), or under the one that holds (LR), that
+    show the altered world."""
     guidance: Share = 0
     """How hard an explicit layout is pushed: the share of disobeyed layouts that are put right, at
     the price of grain."""

@@ -48,6 +48,8 @@ WORLDS = {
 """Answers to the factual and the counterfactual question -> what the image shows."""
 ABSENT = "absent"  # an image without the scene shows no world
 LEVELS: tuple[str, ...] = get_args(AlteredWorld.model_fields["level"].annotation)
+REAL_LAW = "LR"
+"""Variant of L1 that states the law of our world in the form of a premise."""
 SHOWN = {
     "knows_real": ("L1", ("real",), "plain scenes (L1) that show the real outcome"),
     "lock_in": ("L2 L3", ("real",), "altered scenes (L2, L3) that show the real world"),
@@ -61,6 +63,19 @@ SHOWN = {
     ),
 }
 """Score -> its levels, the worlds whose share it is, the images that it is a share of."""
+SHOWN_UNDER_REAL_LAW = {
+    "real_law_real": (
+        REAL_LAW,
+        ("real",),
+        "scenes with the law of our world stated (LR) that show the real outcome",
+    ),
+    "real_law_altered": (
+        REAL_LAW,
+        ("altered",),
+        "scenes with the law of our world stated (LR) that show the altered world",
+    ),
+}
+"""The same of the second control, which only a run that names its variant has."""
 
 
 def world_shown(outcome: Outcome, questions: tuple[str, str] = POINTS) -> str:
@@ -99,7 +114,8 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
     name = "altered_worlds"
     population = "laws"
     gold = "altered_worlds_gold"
-    variants = LEVELS
+    variants = (*LEVELS, REAL_LAW)
+    optional = (REAL_LAW,)
     has_right_images = True
     worths = dict.fromkeys((PRESENCE, *KEYED), YES_NO)
     meanings = {
@@ -107,7 +123,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
         **{
             name: f"Share of {meaning}, among images with the scene, 0 to 1. A coin gets "
             f"{len(worlds) / 4}."
-            for name, (_, worlds, meaning) in SHOWN.items()
+            for name, (_, worlds, meaning) in (SHOWN | SHOWN_UNDER_REAL_LAW).items()
         },
         **{
             f"{name}_unconditional": f"Share of {SHOWN[name][2]}, among all that were judged, 0 to "
@@ -115,7 +131,8 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             "the scene out."
             for name in UNCONDITIONAL
         },
-        "coherence": "Share of images of one world that the logic questions too show, 0 to 1.",
+        "coherence": "Share of images of one world that the logic questions show too, 0 to 1: "
+        "another consequence, or the same one on a second thing.",
         "yes_bias": "Share of yes among the four keyed answers of an image, less the half that is "
         "right where it shows one world, -0.5 to 0.5: how far the judge leans to yes.",
     }
@@ -142,7 +159,11 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             "naive_outcome": "yes" if row.naive_outcome else "no",
             "timed": "yes" if row.timed else "no",
         }
-        return self.seeded(row, seeds, {row.level: row.prompt}, (row.law, row.group), groups)
+        clusters = (row.law, row.group)
+        yield from self.seeded(row, seeds, {row.level: row.prompt}, clusters, groups)
+        if row.real_law_prompt:
+            prompts = {REAL_LAW: row.real_law_prompt}
+            yield from self.seeded(row, seeds, prompts, clusters, {**groups, "level": REAL_LAW})
 
     def together(self, row: AlteredWorld) -> str:
         return row.group
@@ -204,9 +225,9 @@ def _scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
     plain = [o for o in outcomes if o.case.variant == "L1"]
     if plain or group == ALL:
         yield mean_worth(PRESENCE, plain, PRESENCE, YES_NO, unit="1", group=group)
-    for name, (levels, worlds, _) in SHOWN.items():
+    for name, (levels, worlds, _) in (SHOWN | SHOWN_UNDER_REAL_LAW).items():
         chosen = [o for o in outcomes if o.case.variant in levels.split()]
-        if chosen or group == ALL:
+        if chosen or (group == ALL and name in SHOWN):
             value, chance = partial(shows, worlds), len(worlds) / len(WORLDS)
             yield mean_value(name, chosen, value, world_shown, group, null=chance)
             if name in UNCONDITIONAL:

@@ -273,8 +273,11 @@ def test_altered_worlds_ask_what_counterfactual_asks_for_both_worlds() -> None:
         assert bool(row.control) == (row.level == "L0") and row.control != row.law
         told.setdefault(row.law, Counter())[row.phrasing] += 1
         assert row.level != "L1" or row.timed == time_clause(row.prompt), row.group
+        assert row.level == "L1" or not row.real_law_prompt
     for counts in told.values():
         assert max(counts.values()) - min(counts[p] for p in PHRASINGS) <= 4  # rows of one group
+    stated = [r for r in controlled if r.real_law_prompt]
+    assert len(stated) == 654 and {r.phrasing for r in stated} == {"template", "narrative"}
     same = [r for r in controlled if r.level == "L2" and r.phrasing == "template"]
     unshortened = [r for r in same if BANKS.worlds[r.group].short is None]
     assert len(unshortened) > 200

@@ -20,6 +20,7 @@ from counterprior.builders.worlds import (
     WorldEntry,
     entry_faults,
     naming,
+    real_law_prompt,
     time_clause,
     world_prompts,
 )
@@ -219,6 +220,25 @@ def test_prompts_tell_one_premise_in_three_ways() -> None:
         "The cubes should lie on the bottom of the glass beside a round coin."
     )
     assert "coin" not in made["described"] and "flat metal disk" in made["described"]
+
+
+@pytest.mark.parametrize(
+    ("real", "phrasing", "prompt"),
+    [
+        ("Ice floats.", "template", "If ice floats, draw a glass."),
+        ("Earth is round.", "narrative", "Suppose Earth is round. Here we see a glass."),
+        ("Ice floats.", "imperative", ""),
+        ("In soccer, players may not.", "template", ""),
+        ("Ice " + "always " * TOKENS + "floats.", "template", ""),
+    ],
+    ids=["if", "suppose a name", "as if", "placed", "long"],
+)
+def test_the_real_law_is_stated_where_that_makes_a_sentence(
+    real: str, phrasing: Any, prompt: str
+) -> None:
+    law = Law.model_validate(LAW | {"law": real})
+    entry = WorldEntry.model_validate(ENTRY | {"phrasing": phrasing, "short": {"scene": "a glass"}})
+    assert real_law_prompt(law, law.scenes[0], entry) == prompt
 
 
 def test_the_shipped_entries_have_no_fault_and_the_guide_quotes_one() -> None:

@@ -12,7 +12,8 @@ from PIL import Image
 from refusals import raises
 
 from counterprior.builders import drawn
-from counterprior.eval.core import ImageRequest, Question
+from counterprior.builders.build import rebuilt
+from counterprior.eval.core import ImageRequest, Outcome, Question, Verdict
 from counterprior.eval.detectors import DetectorError, Request, open_detector
 from counterprior.eval.engine.data import read_rows, row_fields
 from counterprior.eval.engine.evaluation import outcomes
@@ -62,6 +63,49 @@ def test_planted_rates_are_recovered(suite: str, trials: Callable[[], Iterator[T
     for name, of_seeds in values.items():
         error = np.std(of_seeds, ddof=1) / math.sqrt(SEEDS)
         assert abs(np.mean(of_seeds) - truths[name]) <= 4 * error + 1e-9, name
+
+
+def test_a_generator_that_alters_under_a_stated_real_law_is_known_by_its_number() -> None:
+    share = 0.3
+    suite = open_suite("altered_worlds")
+    stated = [row for row in rebuilt()("altered_worlds", 0) or [] if row.real_law_prompt]
+    drawable = [row for row in stated if drawn.draws_world(row.group)][:80]
+    generator = open_generator(f"render:?over_application={share}&lock_in=0.9")
+    judged, shown = [], []
+    for row in drawable:
+        for case in suite.cases(row, 2):
+            image = draw(generator, ImageRequest(case.prompt, case.seed, fields=row_fields(row)))
+            scene = Scene.of(image)
+            answers = suite.truth(row, case, scene)
+            labels = {(name, "original"): Verdict(label) for name, label in answers.items()}
+            judged.append(Outcome(case, labels))
+            shown += [scene.world] if case.variant == "LR" else []
+    whole = {s.name: s for s in suite.score(judged) if s.group == "all"}
+    altered, real = whole["real_law_altered"], whole["real_law_real"]
+    assert altered.n == real.n == len(shown) == 160
+    assert altered.value == shown.count("altered") / 160 == pytest.approx(1 - real.value)
+    assert altered.interval[0] < share < altered.interval[1]
+    assert whole["knows_real"].value == 1 and whole["over_application"].n == 0
+
+
+def test_the_second_control_is_in_a_run_that_names_it_alone(
+    full_release: Path, cli: Cli, tmp_path: Path
+) -> None:
+    levels = {}
+    variants: dict[str, tuple[str, ...]] = {"usual": (), "named": ("--variants", "L1,LR")}
+    for name, options in variants.items():
+        out = tmp_path / name
+        done = cli(
+            *("eval", "--suite", "altered_worlds", "--data", full_release, "--limit", "40"),
+            *("--generator", "render:", "--judge", "scene", "--out", out, *options),
+        )
+        assert done.returncode == 0, done.stderr
+        levels[name] = {case.variant for case in Run.open(out).cases()}
+        assert ("real_law_real" in (out / "scores.json").read_text()) == (name == "named")
+    assert levels == {"usual": {"L0", "L1", "L2", "L3"}, "named": {"L1", "LR"}}
+    named = ("--variants", "L9", "--generator", "render:", "--judge", "scene")
+    suite = ("--suite", "altered_worlds", "--data", full_release, "--out", tmp_path / "wrong")
+    assert "choose from L0, L1, L2, L3, LR" in cli("eval", *suite, *named).stderr
 
 
 def request(row: object, name: str = "prompt", seed: int = 3) -> ImageRequest:

@@ -28,7 +28,8 @@ Answers = Callable[[Case, str], str]
 def cases() -> tuple[Case, ...]:
     rows = sample_rows(rebuilt()("altered_worlds", 0) or [], 4 * GROUPS, SUITE.together)
     assert len(rows) == 4 * GROUPS and all(isinstance(row, AlteredWorld) for row in rows)
-    return tuple(case for row in rows for case in SUITE.cases(row, 1))
+    planned = (case for row in rows for case in SUITE.cases(row, 1))
+    return tuple(case for case in planned if case.variant not in SUITE.optional)
 
 
 def judged(answer: Answers, some: Sequence[Case] = ()) -> list[Outcome]:
