@@ -262,6 +262,7 @@ def race(
         str, Further(help="What to race on: the judge's label, or the number that it measures.")
     ] = "label",
     rounds: Annotated[int, Further(min=1, help="Pulls of ucb.")] = 100,
+    exploration: Annotated[float, Further(help="Weight of ucb's bonus, the paper's alpha.")] = 2.0,
     alpha: Annotated[float, Further(help="Probability of dropping the best.")] = 0.05,
     delta: Annotated[float, Further(help="Difference that counts as a tie.")] = 0.0,
     seed: Annotated[int, Further(help="Seed of the order of items.")] = 0,
@@ -275,7 +276,14 @@ def race(
     from ..eval.studies.race import RaceSettings
     from ..eval.studies.racing import LiveSettings, race_live, race_scores
 
-    settings = RaceSettings(policy=policy, alpha=alpha, delta=delta, seed=seed, rounds=rounds)  # type: ignore[arg-type]
+    settings = RaceSettings(
+        policy=policy,  # type: ignore[arg-type]
+        alpha=alpha,
+        delta=delta,
+        seed=seed,
+        rounds=rounds,
+        exploration=exploration,
+    )
     live = LiveSettings(
         suite=suite,
         generators=tuple(generator or ()),

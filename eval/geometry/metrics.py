@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import compbench, geneval, hrs, pse, visor
+from . import compbench, depth_centers, geneval, hrs, pse, visor
 from .boxes import BETWEEN, RELATIONS, Convention
 from .detections import Measurement, Sighting
 
@@ -43,6 +43,22 @@ METRICS = {
             needs="boxes",
             unit="T2I-CompBench's score",
             relations=(*compbench.COMPBENCH_RELATIONS, *DEEP),
+        ),
+        Metric(
+            "depth-centers",
+            depth_centers.measure,
+            needs="masks",
+            unit="1 or 0",
+            relations=DEEP,
+            detector="grounded-sam:",
+        ),
+        Metric(
+            "depth-centers-apart",
+            depth_centers.measure_apart,
+            needs="masks",
+            unit="1 or 0",
+            relations=DEEP,
+            detector="grounded-sam:",
         ),
         Metric("geneval", geneval.measure, needs="boxes", unit="1 or 0"),
         Metric("hrs", hrs.measure, needs="boxes", unit="1 or 0", relations=(*RELATIONS, BETWEEN)),

@@ -72,6 +72,10 @@ class RaceSettings:
             raise UsageError(f"alpha {self.alpha} is not between 0 and 1", code="out-of-range")
         if not 0 <= self.delta < 1:
             raise UsageError(f"delta {self.delta} is not in [0, 1)", code="out-of-range")
+        if not 0 <= self.exploration < math.inf:
+            raise UsageError(
+                f"exploration {self.exploration} is not a number from 0 on", code="out-of-range"
+            )
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from PIL import Image
 from refusals import raises
 from scipy.stats import mannwhitneyu
 
-from counterprior.eval.geometry import compbench, geneval, hrs
+from counterprior.eval.geometry import compbench, depth_centers, geneval, hrs
 from counterprior.eval.geometry.boxes import RELATIONS, Box, boxes, iou, ious
+from counterprior.eval.geometry.detections import Detection, Sighting
 from counterprior.eval.geometry.guidance import guidance_loss, pos_tensor, pse_tensor
 from counterprior.eval.geometry.pos import (
     VECTORS,
@@ -392,3 +394,35 @@ def test_box_metrics_are_symmetric(a, b) -> None:
             float(score(*mirror, "right_of")), abs=1e-9
         )
     assert relation_holds([a], [b], "left_of") == relation_holds([b], [a], "right_of")
+
+
+@given(arrays(np.int64, (6, 8), elements=st.integers(0, 3)), st.integers(0, 4), st.integers(1, 4))
+def test_centers_in_depth_by_counted_pixels(depth: np.ndarray, left: int, width: int) -> None:
+    places = Box(0, 0, 4, 6), Box(left, 0, left + width, 6)
+    seen = [[Detection(n, 0.9, box)] for n, box in zip("ab", places, strict=True)]
+    sighting = Sighting(Image.new("RGB", (8, 6)), *seen, estimate_depth=lambda *_: depth)
+    total, other = (
+        sum(int(depth[y, x]) for y in range(6) for x in range(int(b.x1), int(b.x2))) for b in places
+    )
+    a, b = total * width, other * 4  # means in whole numbers
+    columns = len(set(range(4)) & set(range(left, left + width)))
+    near = 5 * columns <= 4 + width - columns  # IoU at most 1 / 5
+    for relation, held in (("in_front_of", a > b), ("behind", a < b), ("hidden_by", a < b)):
+        measured = depth_centers.measure(sighting, relation, "paper")
+        assert measured[:2] == (held, float(held))
+        apart = depth_centers.measure_apart(sighting, relation, "paper")
+        assert apart[:2] == (held and near, float(held and near))
+
+
+def test_centers_in_depth_without_an_order() -> None:
+    box, image = Box(0, 0, 2, 2), Image.new("RGB", (4, 4))
+    thing, empty = Detection("a", 0.9, box), Detection("a", 0.9, box, np.zeros((4, 4), bool))
+    for measure in (depth_centers.measure, depth_centers.measure_apart):
+        for a, b in (([thing], []), ([], [thing]), ([empty], [thing])):
+            sighting = Sighting(image, a, b, estimate_depth=lambda *_: np.ones((4, 4)))
+            assert measure(sighting, "behind", "paper") == (None, 0.0, "missing")
+    flat = Sighting(image, [thing], [thing], estimate_depth=lambda *_: np.ones((4, 4)))
+    for relation in ("in_front_of", "behind"):
+        assert depth_centers.measure(flat, relation, "paper") == (False, 0.0, "equal depth")
+    with pytest.raises(ValueError, match="finite"):
+        depth_centers.depth_center(np.ones((4, 4)), np.full((4, 4), np.nan))

@@ -293,6 +293,32 @@ def test_the_bandit_as_published() -> None:
     assert blind.leaders == () and blind.means == {"a": None, "b": None}
 
 
+@pytest.mark.parametrize(("exploration", "a", "b"), [(0.0, 8, 1), (2.0, 6, 3), (100.0, 5, 4)])
+def test_pulls_by_the_weight_of_the_bonus(
+    exploration: float, a: int, b: int, tmp_path: Path, cli: Run
+) -> None:
+    # Counted by hand: a always scores 1, b 0; seven pulls after the first two, the clock at 11.
+    for name, value in (("a", 1.0), ("b", 0.0)):
+        rows = [{"sample_id": i, "pse": value} for i in ITEMS[:3]]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    files = [w for n in "ab" for w in ("--scores", f"{n}={tmp_path / n}.jsonl")]
+    options = ("--metric", "pse", "--policy", "ucb", "--rounds", "7", "--json")
+    done = cli(
+        "study",
+        "race",
+        *files,
+        *options,
+        "--exploration",
+        str(exploration),
+        "--out",
+        tmp_path / "r",
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["pulls"] == {"a": a, "b": b}
+    with raises("out-of-range", "exploration -1.0"):
+        RaceSettings("ucb", exploration=-1.0)
+
+
 def quiet(stage: str, done: int, total: int) -> None:
     pass
 
