@@ -164,6 +164,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     needed = any("full_release" in getattr(item, "fixturenames", ()) for item in session.items)
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw0" and needed:
         factory = session.config._tmp_path_factory  # type: ignore[attr-defined]
+        factory.getbasetemp()  # makes the folder, which two threads at once fail at
         threading.Thread(target=_build_full_release, args=(factory,), daemon=True).start()
 
 
