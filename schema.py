@@ -20,6 +20,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -148,6 +149,22 @@ class Row(Struct):
     """SPDX license expression of the row."""
     canary: str = CANARY
     """Constant marker; never part of a prompt."""
+
+    @field_validator("id")
+    @classmethod
+    def _not_empty(cls, value: str) -> str:  # a default is not validated
+        if not value:
+            raise ValueError("is empty: leave the field out, and it is made of the content")
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _usable(cls, value: list[int]) -> list[int]:
+        if not value:
+            raise ValueError("is empty: leave the field out, and they are made of the id")
+        if min(value) < 0:
+            raise ValueError(f"{min(value)} is negative: a seed is 0 or more")
+        return value
 
     @model_validator(mode="after")
     def _identify(self) -> Self:

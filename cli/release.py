@@ -331,6 +331,13 @@ def verify(
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
     if holdout is not None or salt_file is not None or bank is not None:
+        others = {"--revision": revision, "--load": load or None, "--sha256": sha256}
+        if ignored := [name for name, value in others.items() if value is not None]:
+            raise UsageError(
+                f"a hold-out is compared with a release folder: {ignored[0]} has no part in it",
+                f"leave out {' and '.join(ignored)}, and verify the release by itself with them",
+                code="conflicting-options",
+            )
         print_report(_verify_holdout(path_or_repo, holdout, salt_file, bank), json)
         return
     from ..cards.verify import verify_release

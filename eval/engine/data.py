@@ -93,6 +93,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     root, commit = Path(data), ""
     file_rows = SUITES[config].read_file(data) if config in SUITES else None
     if file_rows is not None:
+        if not file_rows:
+            raise UsageError(f"{data}: no rows: write one a line", code="nothing-to-do")
         return Rows.of(file_rows)
     if root.is_dir():
         expected = published_file(root, config, data)
@@ -108,8 +110,15 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         repo, _, tag = data.partition("@")
         _, commit = fetch_checksums(repo, revision or tag or None)
         rows, digest = _rows_of(_from_hub(repo, config, commit), config, data)
-    active = (number for number, row in enumerate(rows) if row.status != "retired")
-    return Rows(ChosenRows(rows, active), digest, commit)
+    numbers = (number for number, row in enumerate(rows) if row.status != "retired")
+    active = ChosenRows(rows, numbers)
+    if not active:
+        why = f"all of its {len(rows):,} rows are retired" if rows else "it has no rows"
+        raise ReleaseError(
+            f"{data}, {config}: nothing to draw: {why}; name another release or version",
+            code="nothing-to-do",
+        )
+    return Rows(active, digest, commit)
 
 
 def _rows_of(
@@ -130,6 +139,7 @@ def _rows_of(
                 code="changed-file",
             ) from None
 
+    records = _each_once(records, config, data)
     if not image_columns(config):
         few = list(islice(records, HELD + 1))
         if len(few) <= HELD:
@@ -137,6 +147,24 @@ def _rows_of(
         records = chain(few, records)
     spooled = SpooledRows(records, read)
     return spooled, spooled.digest()
+
+
+def _each_once(
+    records: Iterable[dict[str, Any]], config: str, data: str
+) -> Iterator[dict[str, Any]]:
+    """The records. Raises ReleaseError for an id that an earlier one has: it would be drawn
+    twice and counted once."""
+    ids = set[Any]()
+    for number, record in enumerate(records, 1):
+        name = record.get("id")
+        if name in ids:
+            raise ReleaseError(
+                f"{data}, {config}, row {number}: id: {str(name)[:80]!r} is there twice: the "
+                f"release was changed; build it or download it again",
+                code="changed-file",
+            )
+        ids.add(name)
+        yield record
 
 
 def _from_hub(repo: str, config: str, commit: str) -> Iterator[dict[str, Any]]:

@@ -168,8 +168,14 @@ def geneval(path: Path) -> Iterator[BenchmarkPrompt]:
 
 def visor(path: Path) -> Iterator[BenchmarkPrompt]:
     """VISOR's JSON: entries of one thing, or of two with `and`, state no relation."""
+    numbers = dict[int, int]()
     for number, row in read_rows(path):
         fields = parse(VISORRow, row, path, number)
+        if (first := numbers.setdefault(fields.unique_id, number)) != number:
+            raise RowError(
+                f"{path}:{number}: unique_id: {fields.unique_id} is that of {first}: remove one",
+                code="duplicate-id",
+            )
         relation = _relation(fields.rel_type or "", path, number, "rel_type")
         claims: tuple[Stated, ...] = ()
         if relation:

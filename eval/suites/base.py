@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from ...errors import UsageError
+from ...parsing import RowError
 from ...schema import Entity, Row
 from ..core import BOTH, Case, Cluster, Outcome, Question, Score
 from ..stats.bootstrap import Array
@@ -30,6 +32,21 @@ PAPER = "paper"
 PERSONAS = ("standard", "strict", PAPER)
 """How a judge is asked: free questions as a fair analyst or as an adversarial examiner (CF-World),
 or everything as in the suite's paper."""
+
+
+def each_once(rows: Iterable[tuple[int, R]], path: Path) -> list[R]:
+    """The rows of a user's own file, from lines and rows. Raises RowError for an id that an
+    earlier line has: it would be drawn twice and counted once."""
+    lines = dict[str, int]()
+    read = list[R]()
+    for line, row in rows:
+        if (first := lines.setdefault(row.id, line)) != line:
+            raise RowError(
+                f"{path}:{line}: id: {row.id!r} is that of line {first}: remove one of them",
+                code="duplicate-id",
+            )
+        read.append(row)
+    return read
 
 
 class Item(NamedTuple):

@@ -41,7 +41,7 @@ from ..questions.asking import ask_mention, ask_yes_no
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
 from ..stats.intervals import NOTHING, Interval
-from .base import Headline, Item, Items, Measure, Suite
+from .base import Headline, Item, Items, Measure, Suite, each_once
 from .scoring import difference, statistics
 from .worths import Worth
 
@@ -299,7 +299,11 @@ def read_images(path: Path) -> list[CaptionOrder]:
     Raises DataError for any other, and for an image that isn't there or has other bytes by now:
     what a row names is copied into runs, so it must be what its writer had.
     """
-    rows = []
+    return each_once(_images_of(path), path)
+
+
+def _images_of(path: Path) -> Iterator[tuple[int, CaptionOrder]]:
+    """Line number and row."""
     for number, record in enumerate(read_records(path), 1):
         place = f"{path}:{number}"
         try:
@@ -310,8 +314,7 @@ def read_images(path: Path) -> list[CaptionOrder]:
         file = str(path.parent / row.file) if row.file else ""
         if file and row.is_readable:
             _check_file(Path(file), row.image_sha256, place)
-        rows.append(row.model_copy(update={"file": file}))
-    return rows
+        yield number, row.model_copy(update={"file": file})
 
 
 UNPUBLISHED: Mapping[str, Any] = {

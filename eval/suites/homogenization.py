@@ -27,7 +27,7 @@ from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
 from ..stats.intervals import NOTHING, folded
 from ..stats.spread import mean_product, spread
-from .base import Headline, Item, Items, Measure, PaperSuite, R, about_pair, case_items
+from .base import Headline, Item, Items, Measure, PaperSuite, R, about_pair, case_items, each_once
 from .scoring import (
     cluster_numbers,
     in_groups,
@@ -334,7 +334,8 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         path = organism_prompts(text) or Path(text)
         if path.suffix != ".jsonl" or not path.is_file():
             return None
-        return [parse(T2IHomogenization, row, path, line) for line, row in read_rows(path)]
+        rows = ((line, parse(T2IHomogenization, row, path, line)) for line, row in read_rows(path))
+        return each_once(rows, path)
 
     @classmethod
     def at_place(cls, row: T2IHomogenization) -> T2IHomogenization:

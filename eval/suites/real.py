@@ -21,7 +21,7 @@ from ...readings import UNSETTLED, ImageReading, columns_of
 from ...schema import Provenance, RealGold
 from ..core import FAILURES, INVALID, Case, Outcome, Question, Score
 from ..questions.asking import Stated, ask_stated, b_comes_first
-from .base import Headline, Item, Items, Suite
+from .base import Headline, Item, Items, Suite, each_once
 from .scoring import (
     cluster_numbers,
     in_groups,
@@ -261,17 +261,16 @@ class _MergedLabels(BaseModel, frozen=True):
 
 def merged_rows(path: Path) -> list[RealGold]:
     """Rows of images of the user's own. Raises DataError for a row that does not fit."""
-    rows = []
-    for number, plain in read_rows(path):
-        merged = parse(_MergedLabels, plain, path, number)
-        rows.append(
-            RealGold(
-                image_file=merged.image,
-                object_a=merged.object_a,
-                object_b=merged.object_b,
-                review=[],
-                provenance=Provenance(bank=path.name, entry=merged.image, author="", calls=[]),
-                **columns_of(merged.votes, dict.fromkeys(merged.votes, "unstated")),
-            )
+
+    def row_of(merged: _MergedLabels) -> RealGold:
+        return RealGold(
+            image_file=merged.image,
+            object_a=merged.object_a,
+            object_b=merged.object_b,
+            review=[],
+            provenance=Provenance(bank=path.name, entry=merged.image, author="", calls=[]),
+            **columns_of(merged.votes, dict.fromkeys(merged.votes, "unstated")),
         )
-    return rows
+
+    rows = ((n, row_of(parse(_MergedLabels, row, path, n))) for n, row in read_rows(path))
+    return each_once(rows, path)

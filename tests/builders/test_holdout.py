@@ -256,6 +256,9 @@ def test_the_command_makes_two_releases_that_load_validate_and_prove_each_other(
     )
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert (files(again), files(kept)) == (files(out), files(private))
+    ignored = ("--load", "--sha256", "0" * 64, "--revision", "v1.0.0")
+    refused = cli("verify", out, "--holdout", private, "--salt-file", salt_file, *ignored)
+    assert_refused(refused, "conflicting-options", "--revision", "--load", "--sha256")
     salt_file.write_bytes(SALT + b"!")
     wrong = cli("verify", out, "--holdout", private, "--salt-file", salt_file)
     assert wrong.returncode == 1 and "was made with another salt" in wrong.stdout
