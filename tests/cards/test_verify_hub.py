@@ -1,6 +1,8 @@
 """`counterprior verify NAMESPACE/NAME`: whatever a release is not is named."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -104,6 +106,34 @@ def test_a_tag_that_was_moved_is_found(published: Published) -> None:
     api.create_tag(REPO, tag="v7.0.0", revision="v1.0.0", repo_type="dataset")
     assert found(REPO, "v7.0.0") == ["manifest.json:changes: says 1.0.0, but the tag is v7.0.0"]
     api.delete_tag(REPO, tag="v7.0.0", repo_type="dataset")
+
+
+def test_a_run_names_the_commit_that_its_rows_came_from(
+    published: Published, tmp_path: Path
+) -> None:
+    """Also after the branch has moved, and whatever the revision is called."""
+
+    def recorded(data: str, name: str) -> str:
+        command = [sys.executable, "-m", "counterprior", "generate", "--suite", RULES]
+        command += ["--data", data, "--limit", "2", "--generator", "render:"]
+        command += ["--out", str(tmp_path / name)]
+        environment = published.hub.environment | {"HF_HOME": str(tmp_path / "client")}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert (tmp_path / name / "run.json").is_file(), done.stderr
+        commit = json.loads((tmp_path / name / "run.json").read_text())["commit"]
+        assert isinstance(commit, str)
+        return commit
+
+    released = Repository(REPO).commit_of("v1.0.0")
+    assert recorded(f"{REPO}@v1.0.0", "tag") == released
+    published.hub.commit(REPO, {"NOTES.md": b"later"})
+    try:
+        later = Repository(REPO).commit_of("main")
+        assert recorded(REPO, "newest") == later != released
+        assert recorded(f"{REPO}@v1.0.0", "again") == released
+        assert recorded(f"{REPO}@{released}", "commit") == released
+    finally:
+        published.hub.commit(REPO, {"NOTES.md": None})
 
 
 def test_bytes_that_the_hub_does_not_list_are_a_problem(published: Published) -> None:
