@@ -71,6 +71,7 @@ def prompts(
     limit: int | None = None,
     only: str | Path | Sequence[str] | None = None,
     seeds: int = 1,
+    variants: Sequence[str] = (),
 ) -> list[PromptCase]:
     """Lists every image that a suite asks for, in the order of the config, to be made anywhere.
 
@@ -78,11 +79,13 @@ def prompts(
 
     Give the images back to `evaluate` as a mapping from `id`, or as a folder of files named `file`.
     only: `FIELD=VALUE` of the rows, e.g. ``pair_type=A-A``, or a file of the prompts to list, one
-    id a line, e.g. a short form; or several of these. Raises UsageError for an unknown suite or
-    field, a limit below 1 or seeds outside 1 to 4, ReleaseError for data that can't be read.
+    id a line, e.g. a short form; or several of these. variants: only these of each row. Raises
+    UsageError for an unknown suite, field or variant, a limit below 1 or seeds outside 1 to 4,
+    ReleaseError for data that can't be read.
     """
     _check_sample(limit, seeds)
     opened = open_suite(suite)
+    opened.check_variants(variants)
     sampled = read_rows(data, suite, revision)
     sources = {}
     cases: list[Case] = []
@@ -90,7 +93,7 @@ def prompts(
     for row in sample_rows(chosen.rows(sampled.rows), limit, opened.together):
         if not row.lacks_source:
             sources[row.id] = source_image(row)
-            cases += (c for c in opened.cases(row, seeds) if c.variant not in opened.optional)
+            cases += (c for c in opened.cases(row, seeds) if opened.draws(c.variant, variants))
     if chosen.file is not None:
         cases = only_cases(chosen.file, limit, cases)
     return [

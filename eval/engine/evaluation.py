@@ -550,13 +550,7 @@ def outcomes_of(
 def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
     """The suite of a run, the rows that it samples, and their cases."""
     suite = open_suite(settings.suite)
-    if unknown := [name for name in settings.variants if name not in suite.variants]:
-        known = f"choose from {', '.join(suite.variants)}" if suite.variants else ""
-        raise UsageError(
-            f"--variants {','.join(unknown)}: {suite.name} has no such variant",
-            known,
-            code="unknown-name",
-        )
+    suite.check_variants(settings.variants)
     only = RowChoice.of(settings.only)
     sampled = sample_rows(only.rows(rows.rows), settings.limit, suite.together)
     if settings.shuffled:
@@ -567,11 +561,7 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         for row in row_index.values()
         for source in (source_name(row),)
         for case in _cases_of(suite, row, settings.seeds)
-        if (
-            case.variant in settings.variants
-            if settings.variants
-            else case.variant not in suite.optional
-        )
+        if suite.draws(case.variant, settings.variants)
         if settings.cases is None or case.id in settings.cases
     )
     if only.file is not None:

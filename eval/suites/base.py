@@ -148,6 +148,21 @@ class Suite(ABC, Generic[R]):
     personas: ClassVar[tuple[str, ...]] = PERSONAS[:2]
     """Personas that its judges may have."""
 
+    @classmethod
+    def check_variants(cls, chosen: Sequence[str]) -> None:
+        """Raises UsageError for the name of a variant that it lacks."""
+        if unknown := [name for name in chosen if name not in cls.variants]:
+            raise UsageError(
+                f"--variants {','.join(unknown)}: {cls.name} has no such variant",
+                f"choose from {', '.join(cls.variants)}" if cls.variants else "",
+                code="unknown-name",
+            )
+
+    @classmethod
+    def draws(cls, variant: str, chosen: Sequence[str]) -> bool:
+        """Whether a variant is drawn: if it is chosen, or, where none is, if it isn't optional."""
+        return variant in chosen if chosen else variant not in cls.optional
+
     def __init__(self, persona: str = PERSONAS[0]) -> None:
         """Raises UsageError for an unknown persona; only suites with free questions differ between
         the first two."""

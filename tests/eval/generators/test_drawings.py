@@ -106,6 +106,10 @@ def test_the_second_control_is_in_a_run_that_names_it_alone(
     named = ("--variants", "L9", "--generator", "render:", "--judge", "scene")
     suite = ("--suite", "altered_worlds", "--data", full_release, "--out", tmp_path / "wrong")
     assert "choose from L0, L1, L2, L3, LR" in cli("eval", *suite, *named).stderr
+    listed = tmp_path / "prompts.jsonl"
+    words = ("--suite", "altered_worlds", "--data", full_release, "--variants", "LR")
+    assert cli("prompts", *words, "--out", listed).returncode == 0
+    assert {json.loads(line)["variant"] for line in listed.read_text().splitlines()} == {"LR"}
 
 
 def request(row: object, name: str = "prompt", seed: int = 3) -> ImageRequest:

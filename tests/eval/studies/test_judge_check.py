@@ -105,10 +105,10 @@ def test_the_page_counts_the_rows_without_gold_images() -> None:
     page = " ".join((Path(__file__).parents[3] / "docs" / "gold.md").read_text().split())
     pairs = t2i_correctness.build(suite.SHIPPED, random.Random())
     bare = [row for row in pairs if row.provenance.entry not in suite.SHIPPED.drawables]
-    assert f"{len(bare)} of the {len(pairs)} of `{PAIRS}`" in page
+    assert f"{len(bare)} of the {len(pairs)} rows of `{PAIRS}`" in page
     worlds = altered_worlds.build(suite.SHIPPED, random.Random())
     undrawn = [row.group for row in worlds if row.group not in suite.SHIPPED.world_drawings]
-    counted = f"{len(undrawn):,} of the {len(worlds):,} of `altered_worlds`"
+    counted = f"{len(undrawn):,} of the {len(worlds):,} rows of `altered_worlds`"
     assert f"{counted} ({len(set(undrawn))} groups)" in page
 
 

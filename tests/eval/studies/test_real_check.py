@@ -353,8 +353,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "gold.md").read_text()
 BLIND = {
     "sees": "",
     "guesses": "guessing",
-    "says what the question names first": "naming",
-    "says what the prompt mentions first": "mentioning",
+    "answers with the thing that the question names first": "naming",
+    "answers with the thing that the prompt mentions first": "mentioning",
 }
 """Judge as the page names it -> judge of the fixture."""
 TOLD_APART = (
