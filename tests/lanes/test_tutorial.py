@@ -64,7 +64,7 @@ def test_the_prose_of_the_tutorial_repeats_its_numbers(followed: tuple[Path, str
     low, high = scores["hom"]["interval"]
     assert f"`hom` is {scores['hom']['value']:.1f}." in text
     assert f"The interval, {low:.1f} to {high:.1f}," in text
-    assert f"gives {scores['hom']['null']:.1f} (`null`)" in text
+    assert f"gives {scores['hom']['null']:.1f} (`by chance`)" in text
     assert f"`order_effect` is {scores['order_effect']['value']:.1f}" in text
     assert f"`entity_effect` is {scores['entity_effect']['value']:.1f}" in text
     (board,) = json.loads((followed[0] / "site" / "report.json").read_text())["leaderboards"]
