@@ -15,7 +15,7 @@ from ...errors import DataError
 from ...parsing import MALFORMED
 from ..core import INVALID, ORIGINAL, Cluster, Outcome, Score, Verdict, count_excluded
 from ..stats.clusters import effective_items
-from ..stats.correction import by_error_rates, ppi, rogan_gladen
+from ..stats.correction import by_error_rates, confusion_of, ppi, rogan_gladen
 from ..suites.base import Measure, Suite
 from ..suites.gold import TRUE_LABELS, GoldSuite
 from ..suites.scoring import factor_of
@@ -118,13 +118,10 @@ def corrected_by_real(
         if others or not judged:
             continue
         classes = [*measure.worth.values, *measure.worth.unscored]
-        confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
-        for outcome in labeled:
-            said, right = outcome.label(QUESTION), outcome.case.key.get(QUESTION)
-            if said in classes and right in classes:
-                labels, clusters = confusion[classes.index(right)]
-                labels.append(classes.index(said))
-                clusters.append(outcome.case.clusters[0])
+        confusion = confusion_of(
+            classes,
+            ((o.label(QUESTION), o.case.key.get(QUESTION), o.case.clusters[0]) for o in labeled),
+        )
         read = [(outcome.label(question), outcome.case.clusters[0]) for outcome in judged]
         scores += _by_rates(suite, measure, confusion, read, AS_ON_REAL)
     return scores

@@ -155,7 +155,9 @@ def gate(
     check_alike(runs)
     first, second = runs.values()
     headline = open_suite(first.header.suite).headline
-    judged = _by_judge(score_runs(list(roots), settings), first, second)
+    # Scores of groups take most of the time of scoring, and none of them is read here.
+    results = score_runs(list(roots), replace(settings, groups=False))
+    judged = _by_judge(results, first, second)
     if not judged:
         raise UsageError(
             f"{names[0]} and {names[1]} have no judge in common",

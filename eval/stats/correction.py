@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +77,20 @@ def _share(value: float) -> float:
 
 DRAWS = 4000
 """Draws of the interval of `by_error_rates`."""
+
+
+def confusion_of(
+    classes: Sequence[str], labeled: Iterable[tuple[str, str | None, str]]
+) -> list[tuple[list[int], list[str]]]:
+    """The `confusion` of `by_error_rates`, from the judge's label, the true one, and the cluster of
+    each item; items with a label that is none of the classes don't count."""
+    confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
+    for said, right, cluster in labeled:
+        if said in classes and right in classes:
+            labels, clusters = confusion[classes.index(right)]
+            labels.append(classes.index(said))
+            clusters.append(cluster)
+    return confusion
 
 
 def by_error_rates(

@@ -30,7 +30,7 @@ from ..geometry.checker.rules import CheckerRules
 from ..geometry.detections import Detection, Measurement, Sighting
 from ..judges.checker.run import PUBLISHED_SIZE
 from ..stats.comparison import sign_flip
-from ..stats.correction import by_error_rates
+from ..stats.correction import by_error_rates, confusion_of
 from ..stats.estimate import Estimate
 from ..suites.real import BOTH, RealGoldSuite, condition_of
 from ..suites.scoring import cluster_numbers, mean_score, pair_numbers, paired_difference
@@ -364,12 +364,7 @@ def _corrected(
     for name, says, truth, values in rows:
         asked, labeled = undirected if name == "detected_left" else everywhere
         classes = list(values)
-        confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
-        for image in labeled:
-            if (right := truth(image)) in classes:
-                said, pairs = confusion[classes.index(right)]
-                said.append(classes.index(says(image)))
-                pairs.append(_pair(image))
+        confusion = confusion_of(classes, ((says(i), truth(i), _pair(i)) for i in labeled))
         estimate: Estimate = by_error_rates(
             [classes.index(says(image)) for image in asked],
             [_pair(image) for image in asked],

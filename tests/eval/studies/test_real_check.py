@@ -57,6 +57,16 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mapping[str, 
     return by_judge
 
 
+def scored_by_gold(
+    cli: Callable[..., CompletedProcess[str]], run: Path, gold: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The result of `score --gold`, and its scores over all images by name."""
+    done = cli("score", run, "--gold", gold, "--json")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)
+    return result, {s["name"]: s for s in result["scores"] if s["group"] == "all"}
+
+
 def test_a_perfect_judge_is_told_from_judges_that_do_not_look(
     checked: dict[str, Mapping[str, Any]],
 ) -> None:
@@ -258,10 +268,7 @@ def test_a_run_is_corrected_by_the_users_own_real_gold(
     )
     refused = cli("score", run, "--gold", tmp_path / "elsewhere")
     assert refused.returncode != 0 and "create it with" in refused.stderr
-    done = cli("score", run, "--gold", tmp_path / "gold", "--json")
-    assert done.returncode == 0, done.stderr
-    (result,) = json.loads(done.stdout)
-    scores = {s["name"]: s for s in result["scores"] if s["group"] == "all"}
+    result, scores = scored_by_gold(cli, run, tmp_path / "gold")
     corrected = scores["accuracy_unconditional_by_gold"]
     # 54 of the 72 images are as the prompt says; the judge sees half of them.
     assert scores["accuracy_unconditional"]["value"] < 50
@@ -337,10 +344,7 @@ def test_own_prompts_are_corrected_by_real_gold_where_they_ask_the_same(
     evaluate_run(settings, folder, [judge], JudgeSettings(), rows=rows)
     refused = cli("score", run, "--gold", tmp_path / "elsewhere")
     assert refused.returncode != 0 and "judge-check --images DIR" in refused.stderr
-    done = cli("score", run, "--gold", tmp_path / "gold", "--json")
-    assert done.returncode == 0, done.stderr
-    (result,) = json.loads(done.stdout)
-    scores = {s["name"]: s for s in result["scores"] if s["group"] == "all"}
+    result, scores = scored_by_gold(cli, run, tmp_path / "gold")
     corrected = scores["relations_right_by_gold"]
     assert scores["relations_right"]["value"] < 50
     low, high = corrected["interval"]
