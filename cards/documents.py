@@ -98,7 +98,7 @@ def _values(manifest: Manifest) -> dict[str, str]:
         "tag": manifest.tag,
         "url": manifest.url,
         "repo_id": manifest.repo_id,
-        "rows": _rows(manifest),
+        "rows": count_rows(manifest),
         "config_count": str(len(manifest.configs)),
         "images": f"{sum(c.pictures for c in manifest.configs if c.name != GIVEN):,}",
         "seed": WITHHELD if manifest.seed is None else str(manifest.seed),
@@ -176,14 +176,12 @@ def _lacks_seeds(config: ConfigManifest) -> bool:
 def _people(manifest: Manifest) -> str:
     """Opens the card until people have read every row."""
     read = manifest.read_by_people
-    count = sum(read.values())
-    if count == manifest.rows:
+    if sum(read.values()) == manifest.rows:
         return ""
     if not read:
         return f"> **No human has reviewed these rows.** {CHECKED_BY}\n\n"
     where = ", ".join(f"`{name}` {n:,}" for name, n in read.items())
-    reviewed = f"People have reviewed {count:,} of the {manifest.rows:,} rows ({where})."
-    return f"> **{reviewed}** {CHECKED_BY}\n\n"
+    return f"> **People have reviewed {_reviewed_count(manifest)} ({where}).** {CHECKED_BY}\n\n"
 
 
 def _read_by(manifest: Manifest) -> str:
@@ -192,8 +190,18 @@ def _read_by(manifest: Manifest) -> str:
     if not count:
         return "no human has reviewed them"
     return "people have reviewed " + (
-        "all of them" if count == manifest.rows else f"{count:,} of {manifest.rows:,} rows"
+        "all of them" if count == manifest.rows else _reviewed_count(manifest)
     )
+
+
+def _reviewed_count(manifest: Manifest) -> str:
+    """How many of the rows people have reviewed, those that repeat published prompts apart."""
+    read, repeated = manifest.read_by_people, _repeated(manifest)
+    own = sum(n for name, n in read.items() if name != REPEATED or not repeated)
+    count = f"{own:,} of {manifest.rows - repeated:,} rows"
+    if not repeated:
+        return count
+    return f"{count}, and {read.get(REPEATED, 0):,} of {repeated:,} that repeat VISOR's prompts"
 
 
 def _links(manifest: Manifest) -> str:
@@ -343,12 +351,17 @@ REPEATED = "spatial_visor"
 """Config with another project's prompts, so many that a total without it says more."""
 
 
-def _rows(manifest: Manifest) -> str:
-    """The number of rows, with those that repeat published prompts counted apart."""
+def _repeated(manifest: Manifest) -> int:
+    """Rows that repeat published prompts, to be counted apart; 0 if there are no others."""
     repeated = sum(config.rows for config in manifest.configs if config.name == REPEATED)
-    if not repeated or repeated == manifest.rows:
-        return f"{manifest.rows:,} rows"
-    return f"{manifest.rows - repeated:,} rows, and {repeated:,} that repeat the prompts of VISOR"
+    return repeated if repeated < manifest.rows else 0
+
+
+def count_rows(manifest: Manifest) -> str:
+    """The number of rows, with those that repeat published prompts counted apart."""
+    repeated = _repeated(manifest)
+    own = f"{manifest.rows - repeated:,} rows"
+    return f"{own}, and {repeated:,} that repeat the prompts of VISOR" if repeated else own
 
 
 def _review_rounds(manifest: Manifest) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from ..builders.build_result import Erratum
 from ..release import CHECKSUMS, Change
 from .diff import ReleaseDiff, diff, rows_by_id
-from .documents import render_documents
+from .documents import count_rows, render_documents
 from .manifest import MANIFEST, Manifest, read_manifest
 from .write import write_texts
 
@@ -73,7 +73,7 @@ def _notes(manifest: Manifest, changes: ReleaseDiff | None, version: str) -> lis
     """The bank's notes on this version, then what changed in the rows."""
     banked = manifest.changes[0].notes if manifest.changes[0].version == version else []
     if changes is None:
-        return banked or [f"First release: {manifest.rows:,} rows."]
+        return banked or [f"First release: {count_rows(manifest)}."]
     changed = [config.sentence() for config in changes.configs if config.bump != "NONE"]
     return [*banked, *(changed or ["Every row is unchanged."])]
 

@@ -135,8 +135,9 @@ SUITE = SuiteRecipe(
     name="counterfactual_denominalized",
     rows=None,
     source="CF-World 5.3",
-    summary="The L2 prompts whose outcome names a thing, and the same without its noun anywhere, "
-    "the thing told by its looks: is it the noun that the image follows?",
+    summary="L2 prompts whose outcome is a thing that a scored question names, and the same "
+    "without its noun anywhere, the thing told by its looks: is it the noun that the image "
+    "follows?",
     build=build,
     faults=faults,
     # L1, L2, L3 and the description in place of the noun are one scene.

@@ -1,6 +1,7 @@
 """The second edition of the altered worlds: what ships is right, and each fault is named."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from counterprior.builders.clip import clip_length
 from counterprior.builders.counterfactual import CounterfactualScene, Law
 from counterprior.builders.lemmas import content, lemma, synonyms
 from counterprior.builders.likeness import nearest
+from counterprior.builders.suite import SHIPPED
+from counterprior.builders.suites import counterfactual_denominalized
+from counterprior.builders.suites.counterfactual import groups
 from counterprior.builders.worlds import (
     TOKENS,
     WorldEntry,
@@ -384,3 +388,19 @@ def test_likeness_goes_by_meaning_and_not_by_order(shuffler: random.Random) -> N
 )
 def test_finds_earlier_events_by_tense_or_time_word(scene: str, timed: bool) -> None:
     assert time_clause(scene) is timed
+
+
+def test_the_page_says_why_described_groups_give_no_row() -> None:
+    """The page on worlds counts them as the bank does."""
+    released = {row.group for row in counterfactual_denominalized.build(SHIPPED, random.Random(0))}
+    entries = {scene.id: SHIPPED.worlds[scene.id] for _, _, scene in groups(SHIPPED)}
+    described = {i: e.described for i, e in entries.items() if e.described is not None}
+    elsewhere = {i for i, d in described.items() if d.altered or d.scene}
+    said = re.search(
+        r"the (\d+) groups whose entry has `described`, (\d+) give .* In (\d+) others, .* In the "
+        r"remaining (\d+), no scored",
+        " ".join(GUIDE.read_text().split()),
+    )
+    assert said is not None and released <= described.keys() and not released & elsewhere
+    kinds = len(described), len(released), len(elsewhere), len(described.keys() - released)
+    assert tuple(map(int, said.groups())) == (*kinds[:3], kinds[3] - kinds[2])

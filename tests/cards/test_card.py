@@ -19,8 +19,8 @@ from counterprior.builders.build import as_released, read_readings, row_checks
 from counterprior.cards import manifest as card_facts
 from counterprior.cards.baselines import Baseline, of_rows, read_baselines
 from counterprior.cards.citations import PAPERS
-from counterprior.cards.documents import readings_table, render_documents
-from counterprior.cards.manifest import Manifest, read_manifest
+from counterprior.cards.documents import REPEATED, readings_table, render_documents
+from counterprior.cards.manifest import ConfigManifest, Manifest, read_manifest
 from counterprior.cards.validate import Origin, origin_problems, validate
 from counterprior.cli.main import app
 from counterprior.errors import UsageError
@@ -103,10 +103,36 @@ def test_card_opens_with_the_state_of_human_review(release: Path, tmp_path: Path
     card, rai = screen(release)
     assert UNREAD in card and "no human has reviewed them" in rai
     card, rai = screen(small_release(tmp_path / "some", (RULES,), by_people(slice(3))))
-    assert f"**People have reviewed 3 of the 198 rows (`{RULES}` 3).**" in card
+    assert f"**People have reviewed 3 of 198 rows (`{RULES}` 3).**" in card
     assert "people have reviewed 3 of 198 rows" in rai and "No human" not in card
     card, rai = screen(small_release(tmp_path / "all", (RULES,), by_people(slice(None))))
     assert "eviewed" not in card and "people have reviewed all of them" in rai
+
+
+def test_prompts_of_visor_are_counted_apart_in_every_total(release: Path) -> None:
+    manifest = read_manifest(release)
+    rules, other = manifest.configs
+    of_visor = {"name": REPEATED, "rows": 25_280, "reviewed": {"code": 25_280, "human": 7}}
+    visor = other.model_copy(update=of_visor)
+    read = rules.model_copy(update={"reviewed": {"code": 198, "human": 3}})
+
+    def texts(*configs: ConfigManifest) -> dict[str, str]:
+        return render_documents(manifest.model_copy(update={"configs": list(configs)}))
+
+    documents = texts(read, visor)
+    apart = "3 of 198 rows, and 7 of 25,280 that repeat VISOR's prompts"
+    assert (
+        f"**People have reviewed {apart} (`{RULES}` 3, `{REPEATED}` 7).**"
+        in (documents["README.md"])
+    )
+    assert f"people have reviewed {apart}" in documents["croissant.json"]
+    for name in ("README.md", "datasheet.md"):
+        assert "198 rows, and 25,280 that repeat the prompts of VISOR" in documents[name]
+        assert "25,478" not in documents[name]
+    unread = visor.model_copy(update={"reviewed": {"code": 25_280}})
+    assert "3 of 198 rows, and 0 of 25,280 that" in texts(read, unread)["README.md"]
+    alone = texts(visor)["README.md"]
+    assert f"**People have reviewed 7 of 25,280 rows (`{REPEATED}` 7).**" in alone
 
 
 def test_the_card_cites_the_papers_of_its_configs_and_no_others(release: Path) -> None:
