@@ -151,6 +151,7 @@ CODES = {
     "not-a-study": "a folder that is not a study",
     "not-published": "a folder of runs that was not published",
     "not-recorded": "a call or detection that the record does not hold",
+    "not-signed": "a release without the signature of somebody whom the reader knows",
     "not-validated": "a release that was not validated",
     "nothing-judged": "a run without verdicts",
     "nothing-to-do": "nothing is left to work on",

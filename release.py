@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     import datasets
 
 CHECKSUMS = "checksums.json"
+SIGNATURE_FILE = "checksums.json.sig"
+"""Signature of the checksums, if the release is signed."""
 KNOWN = "known_rows.json"
 """File of this package with the digests of rows that it knows."""
+OWN_FILES = (CHECKSUMS, SIGNATURE_FILE, ".gitattributes")
+"""Files that the checksums don't list; the Hub adds the last one to every repository. Deeper down,
+files of these names are neither the Hub's nor ours."""
 UNVOUCHED = "not a release that this package knows, and nothing outside of it vouches for it"
 _log = logging.getLogger(__name__)
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -83,6 +88,16 @@ def release_digest(root: Path) -> str:
     except OSError:
         read_checksums(root)  # says what is missing
         raise
+
+
+def combined_rows_digest(digests: Mapping[str, str]) -> str:
+    """The digest of all rows of a release, which its documents can state because it is not of them:
+    SHA-256 of a line `CONFIG DIGEST` for each config, sorted.
+
+    digests: config -> logical digest of its rows.
+    """
+    lines = "".join(f"{config} {digest}\n" for config, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def known_rows() -> dict[str, list[str]]:
@@ -392,8 +407,7 @@ def verify_files(root: Path) -> list[Problem]:
     listed: dict[str, dict[str, Any]] = read_checksums(root)["files"]
     problems = []
     files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    # The Hub adds the second one to every repository. Deeper down, neither is the Hub's or ours.
-    present = {name for name in files if name not in (CHECKSUMS, ".gitattributes")}
+    present = {name for name in files if name not in OWN_FILES}
     for name in sorted(present - set(listed)):
         problems.append(Problem(name, f"is not in {CHECKSUMS}"))
     for name, entry in listed.items():

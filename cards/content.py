@@ -36,6 +36,8 @@ class PushSettings:
     """Create the repository if it does not exist."""
     private: bool = False
     """The repository must be private or gated; a public one is refused."""
+    sign: Path | None = None
+    """SSH key that signs the pushed folder; None: it is not signed."""
     dry_run: bool = False
     """Only plan: reading a public repository takes no token."""
     allow_drop: bool = False

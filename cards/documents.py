@@ -104,6 +104,7 @@ def _values(manifest: Manifest) -> dict[str, str]:
         "seed": WITHHELD if manifest.seed is None else str(manifest.seed),
         "seed_images": _generator(manifest),
         "bank_sha256": manifest.bank_sha256,
+        "rows_sha256": manifest.rows_sha256,
         "canary": CANARY,
         "default_config": default.name,
         "default_field": next(iter(default.example)),

@@ -24,7 +24,7 @@ from ..builders.build_result import (
     ReviewRound,
     SeedCheck,
 )
-from ..release import Change, ReleaseError
+from ..release import Change, ReleaseError, combined_rows_digest
 from ..schema import Row, Struct, image_columns
 from ..storage import write_whole
 from .baselines import Baseline, of_rows
@@ -154,6 +154,11 @@ class Manifest(Struct):
     @property
     def rows(self) -> int:
         return sum(config.rows for config in self.configs)
+
+    @property
+    def rows_sha256(self) -> str:
+        """The digest of all rows: unlike that of the release, it stays when only texts change."""
+        return combined_rows_digest({c.name: c.rows_sha256 for c in self.configs})
 
     @property
     def read_by_people(self) -> dict[str, int]:

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 from ..errors import UsageError
 from ..progress import Progress, silent
 from ..release import ReleaseError
+from ..signatures import sign
 from ..storage import folder_lock
 from .content import Content, PushSettings, ReleaseContent
 from .errors import HubError
@@ -271,8 +272,11 @@ class _Planner:
         """The stamped folder; `earlier` is the day of a push being continued."""
         day = self.settings.date or earlier or datetime.now(UTC).date().isoformat()
         mark = Mark(self.repository.name, str(self.version), day)
-        self.content.stamp(self.folder, self.work / "stamped", mark, published)
-        return self.work / "stamped"
+        stamped = self.work / "stamped"
+        self.content.stamp(self.folder, stamped, mark, published)
+        if self.settings.sign is not None:
+            sign(stamped, self.settings.sign)
+        return stamped
 
     def _date_of(self, commit: str) -> str:
         """The release day in a commit's manifest; empty if that is of another version."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -24,11 +24,15 @@ from ..images import pixels_digest
 from ..progress import Progress, silent
 from ..release import (
     CHECKSUMS,
+    OWN_FILES,
+    SIGNATURE_FILE,
     Problem,
     ReleaseError,
+    combined_rows_digest,
     load,
     means_folder,
     no_release,
+    parquet_path,
     read_checksums,
     refuse_pipes,
     release_digest,
@@ -37,7 +41,8 @@ from ..release import (
     verify,
     verify_files,
 )
-from ..schema import SPLIT
+from ..schema import ROWS, SPLIT
+from ..signatures import signer
 from .croissant_records import CROISSANT
 from .errors import HubError
 from .manifest import MANIFEST, Manifest, read_manifest
@@ -55,15 +60,19 @@ def verify_release(
     *,
     as_reader: bool = False,
     sha256: str | None = None,
+    signed_by: Path | None = None,
 ) -> ReleaseReport:
     """Compares a release with its own checksums, manifest and Croissant file, without a cache, and
-    with what is known outside of it: `sha256`, its digest, or the rows that this package knows.
+    with what is known outside of it: a digest, a signature, or the rows that this package knows.
 
     path_or_repo: a release folder, or `namespace/name`. revision: tag, branch or commit of a
-    repository; None for the newest commit. as_reader: also load every config as a reader would. The
-    scores of a publication are computed again. Raises ReleaseError if there is neither a release
-    nor a publication, and HubError if the Hub does not provide it.
+    repository; None for the newest commit. as_reader: also load every config as a reader would.
+    sha256: the digest of the release, or that of all its rows. signed_by: file of allowed signers,
+    of whom one must have signed it. The scores of a publication are computed again. Raises
+    ReleaseError if there is neither a release nor a publication, and HubError if the Hub does not
+    provide it.
     """
+    anchors = _Anchors(sha256, signed_by)
     root = Path(path_or_repo)
     if root.is_dir():
         if revision is not None:
@@ -72,14 +81,14 @@ def verify_release(
             )
         refuse_pipes(root)
         if (root / PUBLICATION).is_file():
-            report = _anchored(check_publication(root), root, sha256)
+            report = anchors.compare(check_publication(root), root)
             load_problems = _loading(read_publication(root), str(root), None) if as_reader else ()
             return replace(report, problems=(*report.problems, *load_problems))
         manifest = read_manifest(root)
         problems, notes = integrity(root, manifest)
         loaded = _load_problems(manifest, str(root), None) if as_reader else ()
         report = ReleaseReport(path_or_repo, (*problems, *loaded), tuple(notes))
-        return _anchored(report, root, sha256)
+        return anchors.compare(report, root)
     if means_folder(path_or_repo):
         raise ReleaseError(no_release(path_or_repo), code="no-such-file")
     repository = Repository(path_or_repo)
@@ -87,7 +96,7 @@ def verify_release(
     name = f"{repository.name}@{commit}"
     tree = repository.tree(commit)
     if PUBLICATION in tree:
-        return _verify_publication(repository, commit, tree, revision, as_reader, sha256)
+        return _verify_publication(repository, commit, tree, revision, as_reader, anchors)
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
         try:
@@ -103,28 +112,64 @@ def verify_release(
             ) from None
         problems, notes = integrity(root, manifest)
         problems += _address_problems(root, manifest, path_or_repo, revision)
-        report = _anchored(ReleaseReport(name, tuple(problems), tuple(notes)), root, sha256)
+        report = anchors.compare(ReleaseReport(name, tuple(problems), tuple(notes)), root)
     if as_reader:
         loaded = _load_problems(manifest, repository.name, commit)
         report = replace(report, problems=(*report.problems, *loaded))
     return report
 
 
-def _anchored(report: ReleaseReport, root: Path, sha256: str | None) -> ReleaseReport:
-    """The report with what is known outside of the release in `root`."""
-    digest = release_digest(root)
-    report = replace(report, sha256=digest)
-    if sha256 is not None and sha256.lower() != digest:
-        problem = Problem(CHECKSUMS, f"has the digest {digest}, not {sha256}")
-        return replace(report, problems=(*report.problems, problem))
-    if sha256 is not None:
-        return replace(report, anchor="its digest is the one that you named")
-    if (root / PUBLICATION).is_file():  # nobody can know its answers beforehand
-        return replace(report, anchor="")
-    if unknown := unknown_configs(root):
-        note = f"rows that this package does not know: {', '.join(unknown)}"
-        return replace(report, anchor="", notes=(*report.notes, note))
-    return replace(report, anchor="its rows are those that this package knows")
+@dataclass(frozen=True)
+class _Anchors:
+    """What the reader has from elsewhere: a digest, and a file of allowed signers."""
+
+    sha256: str | None
+    signed_by: Path | None
+
+    def compare(self, report: ReleaseReport, root: Path) -> ReleaseReport:
+        """The report with what is known outside of the release in `root`."""
+        digest, rows = release_digest(root), _rows_digest(root)
+        problems, anchors, notes = list(report.problems), list[str](), list(report.notes)
+        if self.sha256 is not None:
+            if self.sha256.lower() == digest:
+                anchors.append("its digest is the one that you named")
+            elif self.sha256.lower() == rows:
+                anchors.append("the digest of its rows is the one that you named")
+            else:
+                of_rows = f" (that of its rows is {rows})" if rows else ""
+                message = f"has the digest {digest}{of_rows}, not {self.sha256}"
+                problems.append(Problem(CHECKSUMS, message))
+        if self.signed_by is not None:
+            try:
+                anchors.append(f"signed by {signer(root, self.signed_by)}")
+            except ReleaseError as error:
+                problems.append(Problem(SIGNATURE_FILE, str(error)))
+        elif (root / SIGNATURE_FILE).is_file():
+            notes.append("it is signed, but nobody looked by whom: name --signed-by")
+        # Nobody can know the answers of a publication beforehand.
+        if not anchors and not problems and not (root / PUBLICATION).is_file():
+            if unknown := unknown_configs(root):
+                notes.append(f"rows that this package does not know: {', '.join(unknown)}")
+            else:
+                anchors.append("its rows are those that this package knows")
+        return replace(
+            report,
+            problems=tuple(problems),
+            notes=tuple(notes),
+            anchor="; ".join(anchors),
+            sha256=digest,
+        )
+
+
+def _rows_digest(root: Path) -> str:
+    """The digest of all rows by a folder's checksums; empty where they list none."""
+    listed = read_checksums(root)["files"]
+    rows = {
+        config: entry["rows_sha256"]
+        for config in ROWS
+        if "rows_sha256" in (entry := listed.get(parquet_path(config), {}))
+    }
+    return combined_rows_digest(rows) if rows else ""
 
 
 def check_publication(
@@ -193,7 +238,7 @@ def _verify_publication(
     tree: Tree,
     revision: str | None,
     as_reader: bool,
-    sha256: str | None,
+    anchors: _Anchors,
 ) -> ReleaseReport:
     """A publication on the Hub: all but its images is fetched, and of those every digest compared.
 
@@ -207,7 +252,7 @@ def _verify_publication(
         listed = read_checksums(root)["files"]
         problems = [
             Problem(name, f"is not in {CHECKSUMS}")
-            for name in sorted({*tree} - {*listed, CHECKSUMS})
+            for name in sorted({*tree} - {*listed, *OWN_FILES})
         ]
         for name, entry in listed.items():
             if name not in tree:
@@ -221,7 +266,7 @@ def _verify_publication(
             if file.file in tree:
                 repository.download_columns(commit, file.file, root, left_out=("image", "video"))
         checked = recompute(root)
-        anchored = _anchored(ReleaseReport("", ()), root, sha256)
+        anchored = anchors.compare(ReleaseReport("", ()), root)
     if publication.repo_id != repository.name:
         message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
         problems.append(Problem(PUBLICATION, message, field="repo_id"))
@@ -232,7 +277,9 @@ def _verify_publication(
         problems += _loading(publication, repository.name, commit)
     name = f"{repository.name}@{commit}"
     problems += [*checked.problems, *anchored.problems]
-    return replace(anchored, checked=name, problems=tuple(problems), notes=tuple(checked.notes))
+    return replace(
+        anchored, checked=name, problems=tuple(problems), notes=(*checked.notes, *anchored.notes)
+    )
 
 
 def _loading(publication: Publication, where: str, commit: str | None) -> Iterator[Problem]:

@@ -290,6 +290,7 @@ class HubOptions:
 
     repo_id: Annotated[str, Output(help="Dataset repository, NAMESPACE/NAME.")]
     private: Annotated[bool, Output("--private", help="Refuse a public repository.")] = False
+    sign: Annotated[Path | None, Output(help="SSH key that signs what is pushed.")] = None
     endpoint: Endpoint = None
 
 

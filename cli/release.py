@@ -112,7 +112,7 @@ def build(
         written = write_releases(lambda: split(make_items(), secret), outs, scores)
     for folder, facts in written.items():
         print_configs(facts, folder)
-        print_digest(folder)
+        print_digest(folder, facts)
         print_seeds(facts)
     if secret and bank is None:
         print_note(REBUILDABLE)
@@ -309,7 +309,11 @@ def verify(
     revision: Annotated[str | None, Input(help="Tag or commit on the Hub.")] = None,
     load: Annotated[bool, Input("--load", help="Also load every config.")] = False,
     sha256: Annotated[
-        str | None, Input("--sha256", help="Digest of the release that you got elsewhere.")
+        str | None,
+        Input("--sha256", help="Digest of the release, or of its rows, that you got elsewhere."),
+    ] = None,
+    signed_by: Annotated[
+        Path | None, Input(help="File of allowed signers: a name and an SSH key in each line.")
     ] = None,
     holdout: Annotated[
         Path | None,
@@ -331,8 +335,13 @@ def verify(
     Example: `counterprior verify counterprior/counterprior --revision v1.0.0`
     """
     if holdout is not None or salt_file is not None or bank is not None:
-        others = {"--revision": revision, "--load": load or None, "--sha256": sha256}
-        if ignored := [name for name, value in others.items() if value is not None]:
+        others = {
+            "--revision": revision,
+            "--load": load,
+            "--sha256": sha256,
+            "--signed-by": signed_by,
+        }
+        if ignored := [name for name, value in others.items() if value not in (None, False)]:
             raise UsageError(
                 f"a hold-out is compared with a release folder: {ignored[0]} has no part in it",
                 f"leave out {' and '.join(ignored)}, and verify the release by itself with them",
@@ -342,7 +351,10 @@ def verify(
         return
     from ..cards.verify import verify_release
 
-    print_report(verify_release(path_or_repo, revision, as_reader=load, sha256=sha256), json)
+    report = verify_release(
+        path_or_repo, revision, as_reader=load, sha256=sha256, signed_by=signed_by
+    )
+    print_report(report, json)
 
 
 def _verify_holdout(

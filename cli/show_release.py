@@ -165,11 +165,11 @@ def print_plan(plan: Plan, as_json: bool) -> None:
     print(f"left to do: {', '.join(plan.steps) or f'nothing, {plan.tag} is released'}")
 
 
-def print_digest(folder: Path) -> None:
-    """Prints the digest of a whole release, for those who verify it."""
+def print_digest(folder: Path, manifest: Manifest) -> None:
+    """Prints the digests of a whole release and of its rows, for those who verify it."""
     from ..release import release_digest
 
-    print_note(f"{folder}: sha256 {release_digest(folder)}")
+    print_note(f"{folder}: sha256 {release_digest(folder)}; of its rows {manifest.rows_sha256}")
 
 
 def print_released(plan: Plan, commit: str) -> None:

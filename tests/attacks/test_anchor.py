@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from forking import ForkingCommand
 from refusals import raises
 
@@ -16,6 +17,7 @@ from counterprior.cards.write import staged, write_release
 from counterprior.release import (
     UNVOUCHED,
     ReleaseError,
+    combined_rows_digest,
     known_rows,
     load,
     parquet_path,
@@ -114,3 +116,9 @@ def test_known_digests_are_those_of_the_bank(full_release: Path) -> None:
 def test_all_known_digests_are(tmp_path: Path) -> None:
     current = rows_of(built(DEFAULT_BANK, tmp_path / "release", ()))
     assert {config: digests[0] for config, digests in known_rows().items()} == current
+
+
+def test_the_citation_states_the_digest_of_the_known_rows() -> None:
+    citation = yaml.safe_load((Path(__file__).parents[2] / "CITATION.cff").read_text())
+    digest = combined_rows_digest({config: digests[0] for config, digests in known_rows().items()})
+    assert citation["identifiers"][0]["value"] == f"sha256:{digest}"
