@@ -40,6 +40,8 @@ SEEDS_PER_ITEM = 4
 
 Phrasing = Literal["template", "imperative", "narrative"]
 """How the premise of an altered world is told."""
+LogicKind = Literal["consequence", "instance", "restatement"]
+"""What the logic questions of an altered world ask about."""
 PairType = Literal["H-H", "A-A", "O-O", "H-A", "H-O", "A-O"]
 """Kinds of the two entities: human, animal, object."""
 
@@ -558,16 +560,20 @@ class AlteredWorld(Row):
     """Whether a naive image of the scene already shows the altered world."""
     timed: bool
     """Whether the prompt's scene says what went before, which an image of one moment can't show."""
+    logic_kind: LogicKind
+    """What the logic questions ask about: a further `consequence` of the law, another `instance` of
+    what the point questions ask about, such as a second thing or place, or the same fact about the
+    same thing again (`restatement`)."""
     presence: str
     """Asks whether the things of the scene are there. Answered yes in both worlds."""
     point_factual: KeyedQuestion
     """Asks whether the image shows what our world makes of the scene."""
     logic_factual: KeyedQuestion
-    """Asks for a second consequence of the law of our world."""
+    """Asks for what else the law of our world makes of the scene; see `logic_kind`."""
     point_counterfactual: KeyedQuestion
     """Asks whether the image shows what the altered law makes of the scene."""
     logic_counterfactual: KeyedQuestion
-    """Asks for a second consequence of the altered law."""
+    """Asks for what else the altered law makes of the scene; see `logic_kind`."""
 
 
 class AlteredWorldGold(Row):

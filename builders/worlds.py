@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ..schema import Phrasing, Struct
+from ..schema import LogicKind, Phrasing, Struct
 from .bank import BankError, by_name, read_folder
 from .clip import clip_length
 from .counterfactual import CounterfactualScene, Law
@@ -126,6 +126,10 @@ class WorldEntry(Struct):
     """How it is told; kept here, so that a group that retires leaves the others as they were."""
     naive_outcome: bool
     """Whether a naive image of the scene already shows the altered world."""
+    logic_kind: LogicKind
+    """What the logic questions ask about. Could somebody who knows only the answer to the point
+    question, with the noun exchanged, answer them? Then an `instance`, else a `consequence`; a
+    `restatement` if not even the noun differs."""
     described: DescribedOutcome | None
     """None if the outcome is no thing that can be described instead."""
     short: ShortForm | None = None

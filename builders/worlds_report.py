@@ -167,7 +167,8 @@ def _sheet(law: Law, scene: CounterfactualScene, control: str, phrasing: Phrasin
     yield f"- id: {scene.id}"
     yield from ('  presence: ""', "  chain:", '    - ""', f"  control: {control}")
     yield f"  phrasing: {phrasing}"
-    yield from ("  naive_outcome:", "  described: TODO")  # both to decide: neither is valid
+    # to decide: none is valid
+    yield from ("  naive_outcome:", "  logic_kind: TODO", "  described: TODO")
 
 
 def alike_groups(bank: Path, stems: tuple[str, ...], count: int) -> list[AlikeGroups]:

@@ -70,6 +70,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
             real_law_prompt=real_law_prompt(law, scene, entry) if level == "L1" else "",
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
+            logic_kind=entry.logic_kind,
             timed=time_clause(used_scene.scene),
             presence=entry.presence,
             **questions,
@@ -127,7 +128,7 @@ SUITE = SuiteRecipe(
     faults=faults,
     # All levels, here and in `counterfactual`, are one scene.
     group=lambda row: ("scene", row.group),
-    breakdown=("level", "phrasing", "depth", "naive_outcome"),
+    breakdown=("level", "phrasing", "depth", "naive_outcome", "logic_kind"),
     composition=Composition(
         by="discipline", distinct=("law", "group"), filled=("real_law_prompt",)
     ),

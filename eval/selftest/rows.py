@@ -290,6 +290,7 @@ def altered_levels(group: str) -> list[AlteredWorld]:
             depth=1,
             naive_outcome=False,
             timed=False,
+            logic_kind="consequence",
             presence="presence",
             review=[],
             status="new",

@@ -2,9 +2,10 @@
 
 Questions about every image: is the scene there, and for each world a point and a logic question.
 Two of these four are right, so a judge that always says yes gains nothing. The point questions
-decide: each names the detail that distinguishes the worlds. A second consequence (logic) can fail
-even if the premise was followed: the logic questions measure the coherence of a world, and all four
-the judge's bias towards yes.
+decide: each names the detail that distinguishes the worlds. The logic questions ask for a further
+consequence, which can fail even if the premise was followed (coherence), for another instance of
+the same (uniformity), or in other words for the same, where only the judge can differ
+(self-consistency). All four measure the judge's bias towards yes.
 """
 
 from __future__ import annotations
@@ -78,6 +79,14 @@ SHOWN_UNDER_REAL_LAW = {
 """The same of the second control, which only a run that names its variant has."""
 
 
+BY_LOGIC = {
+    "coherence": "consequence",
+    "uniformity": "instance",
+    "self_consistency": "restatement",
+}
+"""Score -> the kind of logic questions that it is of."""
+
+
 def world_shown(outcome: Outcome, questions: tuple[str, str] = POINTS) -> str:
     """The world that an image shows by two questions: a value of `WORLDS`, `ABSENT`, or the failure
     of a question, presence first."""
@@ -131,8 +140,12 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             "the scene out."
             for name in UNCONDITIONAL
         },
-        "coherence": "Share of images of one world that the logic questions show too, 0 to 1: "
-        "another consequence, or the same one on a second thing.",
+        "coherence": "Share of images of one world that show a further consequence of its law too, "
+        "0 to 1, in groups whose logic questions ask for one.",
+        "uniformity": "Share of images of one world that show the same on a second thing or place, "
+        "0 to 1, in groups whose logic questions ask for that.",
+        "self_consistency": "Share of images of one world that the judge takes for the same world "
+        "when the same is asked in other words, 0 to 1, in groups whose logic questions do so.",
         "yes_bias": "Share of yes among the four keyed answers of an image, less the half that is "
         "right where it shows one world, -0.5 to 0.5: how far the judge leans to yes.",
     }
@@ -158,6 +171,7 @@ class AlteredWorldsSuite(Suite[AlteredWorld]):
             "phrasing": row.phrasing,
             "naive_outcome": "yes" if row.naive_outcome else "no",
             "timed": "yes" if row.timed else "no",
+            "logic_kind": row.logic_kind,
         }
         clusters = (row.law, row.group)
         yield from self.seeded(row, seeds, {row.level: row.prompt}, clusters, groups)
@@ -234,9 +248,11 @@ def _scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
                 value = partial(shows_scene_and, worlds)
                 yield mean_value(f"{name}_unconditional", chosen, value, world_shown, group)
     one_world = [o for o in outcomes if world_shown(o) in ("real", "altered")]
-    yield mean_value(
-        "coherence", one_world, coherent, partial(failure, questions=LOGICS), group, null=0.25
-    )
+    for name, kind in BY_LOGIC.items():
+        chosen = [o for o in one_world if o.case.groups["logic_kind"] == kind]
+        if chosen or group == ALL:
+            why = partial(failure, questions=LOGICS)
+            yield mean_value(name, chosen, coherent, why, group, null=0.25)
     yield mean_value(
         "yes_bias", outcomes, lean, partial(failure, questions=KEYED), group, ends=(-0.5, 0.5)
     )

@@ -61,6 +61,7 @@ ENTRY: dict[str, Any] = {
     "control": "thumb",
     "phrasing": "template",
     "naive_outcome": False,
+    "logic_kind": "consequence",
     "described": {
         "noun": "coin",
         "counterfactual": "The cubes should lie on the bottom beside a small, flat metal disk.",

@@ -3,7 +3,9 @@
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -11,14 +13,15 @@ from subprocess import CompletedProcess
 import pytest
 
 from counterprior.builders.build import rebuilt
-from counterprior.eval.core import ORIGINAL, Case, Outcome, Score, Verdict
+from counterprior.eval.core import ALL, ORIGINAL, Case, Outcome, Score, Verdict
 from counterprior.eval.engine.data import sample_rows
 from counterprior.eval.suites import open_suite
-from counterprior.eval.suites.altered import KEYED, POINTS, PRESENCE, SHOWN
+from counterprior.eval.suites.altered import BY_LOGIC, KEYED, LOGICS, POINTS, PRESENCE, SHOWN
 from counterprior.schema import AlteredWorld
 
 SUITE = open_suite("altered_worlds")
 GROUPS = 72
+KIND = "logic_kind"
 TELLS = ("knows_real", "lock_in", "compliance", "compliance_L2", "over_application")
 """Scores of one world alone."""
 Answers = Callable[[Case, str], str]
@@ -46,13 +49,9 @@ def scores(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Score]:
 
 
 def of_all(outcomes: Sequence[Outcome]) -> dict[str, Score]:
-    # Without groups, the scores are of all images alone.
-    plain = [
-        Outcome(Case(c.row, c.variant, c.seed, c.number, c.prompt, c.clusters), o.verdicts, o.image)
-        for o in outcomes
-        for c in [o.case]
-    ]
-    return {name: score for (name, _), score in scores(plain).items()}
+    # Without other groups there is less to compute.
+    plain = [replace(o, case=replace(o.case, groups={KIND: o.case.groups[KIND]})) for o in outcomes]
+    return {name: score for (name, group), score in scores(plain).items() if group == ALL}
 
 
 def honest(shown: Callable[[Case], str]) -> Answers:
@@ -89,7 +88,7 @@ def test_a_coin_scores_what_is_named_as_chance() -> None:
         **dict.fromkeys(TELLS, 0.25),
         "confusion": 0.5,
     }
-    judged_by = [found[name] for name in (*SHOWN, "coherence")]
+    judged_by = [found[name] for name in (*SHOWN, *BY_LOGIC)]
     missed = [s for s in judged_by if not s.interval.low <= s.null <= s.interval.high]
     assert len(missed) <= 1, "each misses in one of twenty"
     for score in judged_by:
@@ -106,7 +105,7 @@ def test_what_a_generator_does_comes_back_from_an_honest_judge() -> None:
     eager = of_all(judged(honest(lambda case: "altered")))
     told = {
         name: [found[name].value for found in (perfect, locked, eager)]
-        for name in ("presence", *SHOWN, "coherence", "yes_bias")
+        for name in ("presence", *SHOWN, *BY_LOGIC, "yes_bias")
     }
     assert told == {
         "presence": [1, 1, 1],
@@ -116,7 +115,7 @@ def test_what_a_generator_does_comes_back_from_an_honest_judge() -> None:
         "compliance_L2": [1, 0, 1],
         "confusion": [0, 0, 0],
         "over_application": [0, 0, 1],
-        "coherence": [1, 1, 1],
+        **{name: [1, 1, 1] for name in BY_LOGIC},
         "yes_bias": [0, 0, 0],
     }
 
@@ -137,14 +136,38 @@ def test_levels_and_groups_are_told_apart() -> None:
     assert found["compliance", "level=L3"].value == pytest.approx(len(flat) / GROUPS)
     assert found["compliance", "depth=0"].value == 1 and found["lock_in", "depth=1"].value == 0.5
     columns = {group.split("=")[0] for _, group in found}
-    assert columns == {"all", "level", "discipline", "depth", "phrasing", "naive_outcome", "timed"}
+    assert columns == {
+        "all",
+        "level",
+        "discipline",
+        "depth",
+        "phrasing",
+        "naive_outcome",
+        "timed",
+        KIND,
+    }
     assert ("compliance", "level=L0") not in found and ("presence", "level=L1") in found
     assert [SUITE.correctness(o) for o in outcomes if o.case.variant == "L2"] == [1] * GROUPS
 
 
+def test_a_further_consequence_and_another_instance_are_scored_apart() -> None:
+    """Draws every point right, and of the logic questions those of one kind alone."""
+
+    def answers(case: Case, name: str) -> str:
+        real = name in (PRESENCE, POINTS[0], LOGICS[0])
+        wrong = name in LOGICS and case.groups[KIND] == "consequence"
+        return "yes" if real != wrong else "no"
+
+    found = of_all(judged(answers))
+    kinds = Counter(case.groups[KIND] for case in cases())
+    for name, kind in BY_LOGIC.items():
+        assert (found[name].value, found[name].n) == (kind != "consequence", kinds[kind])
+
+
 @pytest.mark.parametrize("question", [PRESENCE, *KEYED])
 def test_a_failure_is_no_world_and_moves_no_value(question: str) -> None:
-    some = [case for case in cases() if case.variant == "L3"][:12]
+    kind = "coherence"
+    some = [c for c in cases() if c.variant == "L3" and c.groups[KIND] == BY_LOGIC[kind]][:12]
     worlds = honest(lambda case: "altered" if some.index(case) % 3 else "real")
     broken = judged(
         lambda case, name: "refused" if (case, name) == (some[0], question) else worlds(case, name),
@@ -152,7 +175,7 @@ def test_a_failure_is_no_world_and_moves_no_value(question: str) -> None:
     )
     found, rest = of_all(broken), of_all(judged(worlds, some)[1:])
     decides = question in (PRESENCE, *POINTS)
-    for name in ("lock_in", "compliance", "confusion") if decides else ("coherence", "yes_bias"):
+    for name in ("lock_in", "compliance", "confusion") if decides else (kind, "yes_bias"):
         assert (found[name].value, found[name].n) == (rest[name].value, 11)
         assert found[name].excluded == {"refused": 1}
     if not decides:
