@@ -17,12 +17,12 @@ from typing import Literal, Protocol
 from ..errors import UsageError
 from ..progress import Progress, silent
 from ..release import ReleaseError
-from ..signatures import sign
 from ..storage import folder_lock
 from .content import Content, PushSettings, ReleaseContent
 from .errors import HubError
 from .push_checks import check_report, pushed_since, some
 from .remote import Head, Repository, Tree, differing, local_files
+from .signatures import sign
 from .validate import ReleaseReport
 from .version_stamp import Mark
 from .versions import BUMPS, Bump, Version, check_above, check_step, latest

@@ -42,11 +42,11 @@ from ..release import (
     verify_files,
 )
 from ..schema import ROWS, SPLIT
-from ..signatures import signer
 from .croissant_records import CROISSANT
 from .errors import HubError
 from .manifest import MANIFEST, Manifest, read_manifest
 from .remote import Repository, Tree
+from .signatures import signer
 from .validate import ReleaseReport, integrity
 from .versions import Version
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from .errors import UsageError
-from .printable import printable
-from .release import CHECKSUMS, SIGNATURE_FILE, ReleaseError
+from ..errors import UsageError
+from ..printable import printable
+from ..release import CHECKSUMS, SIGNATURE_FILE, ReleaseError
 
 NAMESPACE = "counterprior"
 """Keeps a signature made for another purpose, such as a git commit, from counting as ours."""
