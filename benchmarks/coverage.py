@@ -35,7 +35,7 @@ from scipy.optimize import brentq
 from scipy.stats import kendalltau, norm, spearmanr
 
 from counterprior.eval.results.leaderboard import paired
-from counterprior.eval.stats.agreement import cohen_kappa
+from counterprior.eval.stats.agreement import clustered_kappa, cohen_kappa
 from counterprior.eval.stats.bounds import bounded_interval
 from counterprior.eval.stats.clusters import Statistic, cluster_interval, effective_items
 from counterprior.eval.stats.correction import by_error_rates, ppi, rogan_gladen
@@ -342,13 +342,27 @@ def retention(
     return estimated(table, member, (0, 1), ratios, number), retained(sd, levels, number)
 
 
+def pairs_of(rng: np.random.Generator, entities: int, pairs: int, items: int) -> NDArray[np.intp]:
+    """Both members of each item's pair, shape (pairs * items, 2)."""
+    first = rng.integers(entities, size=pairs)
+    second = (first + rng.integers(1, entities, size=pairs)) % entities
+    return np.repeat(np.stack([first, second], axis=1), items, axis=0)
+
+
+def of_pairs(
+    rng: np.random.Generator, both: NDArray[np.intp], rate: float, sd: float
+) -> NDArray[np.bool_]:
+    """Answers of items of pairs, of whose members each has an effect of its own."""
+    effect = sd * rng.normal(size=int(both.max()) + 1)
+    chance = sigmoid(intercept(rate, 2**0.5 * sd) + effect[both].sum(axis=1))
+    return np.asarray(rng.random(len(both)) < chance)
+
+
 def recurring(
     rng: np.random.Generator, entities: int, pairs: int, sd: float, kind: str, middle: float
 ) -> tuple[Estimate, float]:
     """Pairs of entities that each have an effect: mean sign, |mean|, or the gap of two systems."""
-    first = rng.integers(entities, size=pairs)
-    second = (first + rng.integers(1, entities, size=pairs)) % entities
-    both = np.repeat(np.stack([first, second], axis=1), 2, axis=0)
+    both = pairs_of(rng, entities, pairs, 2)
     columns = []
     for _ in range(1 + (kind == "gap")):
         effect = sd * rng.normal(size=entities)
@@ -513,7 +527,37 @@ def by_gold(
     return by_error_rates(judged(truth), member, confusion, (1.0, 0.0, math.nan)), rate
 
 
+def by_real(
+    rng: np.random.Generator, entities: int, pairs: int, sd: float, rate: float, right: float
+) -> tuple[Estimate, float]:
+    """Four images of each pair, here and among the labeled, of which half are true; entities have
+    effects on what is true and on how often the judge errs."""
+
+    def judged(truth_rate: float) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.intp]]:
+        both = pairs_of(rng, entities, pairs, 4)
+        truth, seen, misled = (of_pairs(rng, both, r, sd) for r in (truth_rate, right, 1 - right))
+        return both, truth, np.where(truth, seen, misled).astype(int)
+
+    here, _, said = judged(rate)
+    elsewhere, truth, labels = judged(0.5)
+    confusion = [(labels[truth == kind], elsewhere[truth == kind]) for kind in (False, True)]
+    return by_error_rates(said, here, confusion, (0.0, 1.0)), rate
+
+
 # Agreement
+
+
+def kappa_of_pairs(
+    rng: np.random.Generator, entities: int, pairs: int, sd: float, rate: float, wrong: float
+) -> tuple[Estimate, float]:
+    """Two raters of four images of each pair, whose entities have effects on labels and errors."""
+    both = pairs_of(rng, entities, pairs, 4)
+    first, errs = of_pairs(rng, both, rate, sd), of_pairs(rng, both, wrong, sd)
+    second = rate * (1 - wrong) + (1 - rate) * wrong
+    expected = rate * second + (1 - rate) * (1 - second)
+    names = np.array(["no", "yes"])
+    labels = (list(names[column.astype(int)]) for column in (first, first ^ errs))
+    return clustered_kappa(*labels, both, RESAMPLES), (1 - wrong - expected) / (1 - expected)
 
 
 def kappa(
@@ -885,6 +929,22 @@ def families() -> list[Family]:
             lambda gold, clusters, items, rate, right, abstains: (
                 exceptions(clusters, rate) or gold * (1 - right) < 10
             ),
+        ),
+        Family(
+            "corrected by labels of pairs",
+            by_real,
+            grid((10, 20, 60), (60, 200), (0.0, 1.0), (0.1, 0.5), (0.85, 0.95)),
+            "entities pairs sd rate right",
+            "by_error_rates",
+            always,
+        ),
+        Family(
+            "kappa of pairs",
+            kappa_of_pairs,
+            grid((10, 20, 60), (60, 200), (0.0, 1.0), (0.1, 0.5), (0.05, 0.15)),
+            "entities pairs sd rate wrong",
+            "clustered_kappa",
+            always,
         ),
         Family(
             "kappa",

@@ -120,9 +120,9 @@ def corrected_by_real(
         classes = [*measure.worth.values, *measure.worth.unscored]
         confusion = confusion_of(
             classes,
-            ((o.label(QUESTION), o.case.key.get(QUESTION), o.case.clusters[0]) for o in labeled),
+            ((o.label(QUESTION), o.case.key.get(QUESTION), o.case.cluster) for o in labeled),
         )
-        read = [(outcome.label(question), outcome.case.clusters[0]) for outcome in judged]
+        read = [(outcome.label(question), outcome.case.cluster) for outcome in judged]
         scores += _by_rates(suite, measure, confusion, read, AS_ON_REAL)
     return scores
 
@@ -153,15 +153,15 @@ def _by_gold(
                 if label in classes:
                     labels += [classes.index(label)] * count
                     entries += [entry] * count
-    read = [(gold.reading(outcome), outcome.case.clusters[0]) for outcome in measure.outcomes]
+    read = [(gold.reading(outcome), outcome.case.cluster) for outcome in measure.outcomes]
     yield from _by_rates(suite, measure, confusion, read, AS_ON_GOLD)
 
 
 def _by_rates(
     suite: Suite[Any],
     measure: Measure,
-    confusion: Sequence[tuple[list[int], list[str]]],
-    read: Sequence[tuple[str, str]],
+    confusion: Sequence[tuple[list[int], Sequence[Cluster]]],
+    read: Sequence[tuple[str, Cluster]],
     warning: str,
 ) -> Iterator[Score]:
     """confusion: of each true class, labels and clusters; read: label and cluster of each item."""

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .bootstrap import RESAMPLES
+from .clusters import cluster_interval
 from .estimate import Estimate
 from .intervals import LEVEL, Interval, normal_quantile
 
@@ -56,6 +58,39 @@ def cohen_kappa(matrix: ArrayLike) -> Estimate:
     ends = Interval(max(-1.0, min(kappa, center - half)), min(1.0, max(kappa, center + half)))
     warning = _FEW_ITEMS if n < ENOUGH * len(counts) else ""
     return Estimate(kappa, ends, n=n, warning=warning)
+
+
+def clustered_kappa(
+    first: Sequence[str],
+    second: Sequence[str],
+    clusters: ArrayLike,
+    resamples: int = RESAMPLES,
+) -> Estimate:
+    """Cohen's kappa of two raters' labels of the same items, which come in clusters.
+
+    clusters: shape (n,), or (n, 2) of both members of an item's pair. The interval is that of a
+    function of means: of how often both agree, and how often each gives each label. It is wider
+    than that of `cohen_kappa` where raters differ about some clusters more than about others, and
+    conservative where they don't. p is against kappa 0. NaN where both raters use one label only,
+    or without items.
+    """
+    labels = sorted({*first, *second})
+    if len(labels) < 2:
+        return Estimate(math.nan, n=len(first))
+    given = np.array([first, second])
+    by_rater = [given[rater] == label for rater in (0, 1) for label in labels[:-1]]
+    columns = np.stack([given[0] == given[1], *by_rater], axis=1).astype(float)
+    return cluster_interval(columns, clusters, (0, 1), _kappa_of_means, resamples)[0]
+
+
+def _kappa_of_means(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shape (..., 1), from agreement and both raters' shares of all labels but the last."""
+    first, second = np.split(means[..., 1:], 2, axis=-1)
+    last = (1 - first.sum(axis=-1)) * (1 - second.sum(axis=-1))
+    expected = (first * second).sum(axis=-1) + last
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kappa = (means[..., 0] - expected) / (1 - expected)
+    return np.asarray(np.clip(kappa, -1, 1)[..., None])
 
 
 def observed_agreement(matrix: ArrayLike) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,14 +78,16 @@ def _share(value: float) -> float:
 
 DRAWS = 4000
 """Draws of the interval of `by_error_rates`."""
+ClusterName = TypeVar("ClusterName", bound=str | tuple[str, str])
 
 
 def confusion_of(
-    classes: Sequence[str], labeled: Iterable[tuple[str, str | None, str]]
-) -> list[tuple[list[int], list[str]]]:
+    classes: Sequence[str], labeled: Iterable[tuple[str, str | None, ClusterName]]
+) -> list[tuple[list[int], list[ClusterName]]]:
     """The `confusion` of `by_error_rates`, from the judge's label, the true one, and the cluster of
-    each item; items with a label that is none of the classes don't count."""
-    confusion: list[tuple[list[int], list[str]]] = [([], []) for _ in classes]
+    each item, or both members of its pair; items with a label that is none of the classes don't
+    count."""
+    confusion: list[tuple[list[int], list[ClusterName]]] = [([], []) for _ in classes]
     for said, right, cluster in labeled:
         if said in classes and right in classes:
             labels, clusters = confusion[classes.index(right)]
@@ -102,7 +105,8 @@ def by_error_rates(
 ) -> Estimate:
     """Mean of the truth over valid items, from a judge's labels and its errors on other items.
 
-    labels: shape (N,), class of each item by the judge, 0 to k - 1; clusters: shape (N,).
+    labels: shape (N,), class of each item by the judge, 0 to k - 1; clusters: shape (N,), or (N, 2)
+    of both members of an item's pair, which come again in other pairs; so too in the confusion.
     confusion: for each of the k true classes, the judge's labels and the clusters of items that are
     truly of it; values: of each class, NaN for one that is not valid.
 
@@ -150,12 +154,13 @@ _INDISTINCT = 1e3
 def _counts(labels: NDArray[np.intp], clusters: ArrayLike, k: int) -> Array:
     """Shape (k,): how many of each label as many independent items would have."""
     shares = np.bincount(labels, minlength=k) / len(labels)
-    names = np.asarray(clusters)
-    groups = len(np.unique(names))
+    _, members = clustered(labels, clusters)
+    # Pairs that share no member are no more groups than pairs, however many members they have.
+    groups = min(len(np.unique(members)), len(np.unique(np.sort(members, axis=1), axis=0)))
     # The least of all classes: a class that is alike in all clusters, as images that the judge
     # abstains on may be, must not hide that another one isn't.
     effective = (
-        effective_items(labels == place, names) for place in range(k) if 0 < shares[place] < 1
+        effective_items(labels == place, members) for place in range(k) if 0 < shares[place] < 1
     )
     items = min(effective, default=float(groups))
     few = normal_quantile(LEVEL) / student_quantile(max(groups - 1, 1))

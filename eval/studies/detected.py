@@ -364,10 +364,10 @@ def _corrected(
     for name, says, truth, values in rows:
         asked, labeled = undirected if name == "detected_left" else everywhere
         classes = list(values)
-        confusion = confusion_of(classes, ((says(i), truth(i), _pair(i)) for i in labeled))
+        confusion = confusion_of(classes, ((says(i), truth(i), _things(i)) for i in labeled))
         estimate: Estimate = by_error_rates(
             [classes.index(says(image)) for image in asked],
-            [_pair(image) for image in asked],
+            [_things(image) for image in asked],
             confusion,
             list(values.values()),
         ).scaled(100)
@@ -375,8 +375,9 @@ def _corrected(
         yield Score.of(estimate, name=f"{name}{CORRECTED}", unit="%", group=group, null=null)
 
 
-def _pair(image: ImageDetections) -> str:
-    return "/".join(sorted((image.row.object_a, image.row.object_b)))
+def _things(image: ImageDetections) -> tuple[str, str]:
+    """Both things, which come again in other pairs."""
+    return image.row.object_a, image.row.object_b
 
 
 def _label(measured: Measurement) -> str:

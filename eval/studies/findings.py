@@ -24,7 +24,7 @@ from ..core import ALL, INVALID, Score
 from ..engine.data import read_rows
 from ..report.plots import as_file, interval_plot
 from ..results.scoring import with_q_values
-from ..stats.agreement import cohen_kappa, confusion
+from ..stats.agreement import clustered_kappa
 from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
 from ..suites.real import CONDITIONS, MERGED, RealGoldSuite, condition_of
@@ -182,17 +182,20 @@ def _agreement(rows: Sequence[RealGold], group: str) -> Iterator[Score]:
         for row in rows
         if all(SHOWN[v] == "there" for v in chain(row.a_read[:2], row.b_read[:2]))
     ]
-    compared: dict[str, list[list[str]]] = {
-        "presence": [[SHOWN[seen] for seen in pair] for pair in things],
-        "merged": [
-            [str(MERGED in seen) for seen in zip(row.a_read[:2], row.b_read[:2], strict=True)]
-            for row in rows
-        ],
-        **{axis: pairs(f"{axis}_read", both) for axis in AXES},
+    compared: dict[str, tuple[Sequence[RealGold], list[list[str]]]] = {
+        "presence": ([*rows, *rows], [[SHOWN[seen] for seen in pair] for pair in things]),
+        "merged": (
+            rows,
+            [
+                [str(MERGED in seen) for seen in zip(row.a_read[:2], row.b_read[:2], strict=True)]
+                for row in rows
+            ],
+        ),
+        **{axis: (both, pairs(f"{axis}_read", both)) for axis in AXES},
     }
-    for name, labels in compared.items():
+    for name, (of, labels) in compared.items():
         first, second = ([pair[reader] for pair in labels] for reader in range(2))
-        kappa = cohen_kappa(confusion(first, second, sorted({*first, *second})))
+        kappa = clustered_kappa(first, second, cluster_numbers(outcomes_of(of)))
         yield Score.of(kappa, name=f"kappa_{name}", unit="1", group=group)
 
 

@@ -1,26 +1,34 @@
 """Scores with the judge's errors taken out, by labels of the run or by the judge's card."""
 
+import itertools
 import json
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_files import BENCHMARKS, opened
 from judged import LABELS, SEEN, judged_run
 from refusals import raises
 
 from counterprior.errors import DataError
 from counterprior.eval.core import Case, Outcome, Score, Verdict
 from counterprior.eval.engine.run import Run
-from counterprior.eval.results.corrected import corrected_by_card, corrected_by_labels, read_cards
+from counterprior.eval.results.corrected import (
+    corrected_by_card,
+    corrected_by_labels,
+    corrected_by_real,
+    read_cards,
+)
 from counterprior.eval.results.judge_card import HumanAgreement, judge_card
 from counterprior.eval.results.scoring import Result, ScoreSettings, score_run, write_results
 from counterprior.eval.stats.correction import by_error_rates
 from counterprior.eval.store.verdicts import Answered
 from counterprior.eval.suites import open_suite
+from counterprior.eval.suites.spatial import QUESTION
 
 CORRECTNESS = open_suite("t2i_correctness")
 TRUE_RATE = 0.9
@@ -261,3 +269,44 @@ def test_clusters_of_right_images_count_though_abstentions_do_not_cluster() -> N
     ]
     # Eight images of a cluster are worth one: 40 independent ones would be as uncertain.
     assert widths[0] > 0.9 * math.sqrt(8) * widths[1]
+
+
+def test_a_correction_by_real_images_varies_with_both_things_of_a_pair() -> None:
+    """The judge overlooks some things wherever they are; each comes again in 13 pairs."""
+    rng, pairs = random.Random(3), list(itertools.combinations("abcdefghijklmn", 2))
+
+    def asked(clusters: Callable[[str, str], tuple[str, ...]]) -> tuple[list[Outcome], ...]:
+        images = []
+        for number, (a, b) in enumerate(pairs * 3):
+            label = ("holds", "opposite", "invalid")[number % 3]
+            seen = label if not {a, b} & {*"ace"} else "invalid"
+            case = Case(
+                f"row{number}", "horizontal", 0, 0, "", clusters(a, b), key={QUESTION: label}
+            )
+            images.append(Outcome(case, {(QUESTION, "original"): Verdict(seen)}))
+        labeled = [replace(o, case=replace(o.case, row=f"{o.case.row}x")) for o in images]
+        rng.shuffle(labeled)
+        return images, labeled
+
+    def scores(clusters: Callable[[str, str], tuple[str, ...]]) -> dict[str, Score]:
+        found = corrected_by_real(open_suite("spatial_visor"), *asked(clusters))
+        return {score.name: score for score in found}
+
+    of_things, of_pairs = (
+        scores(lambda a, b: (f"{a}/{b}", a, b)),
+        scores(lambda a, b: (f"{a}/{b}",)),
+    )
+    name = "accuracy_unconditional_by_gold"
+    assert of_things[name].value == of_pairs[name].value == pytest.approx(100 / 3)
+    assert of_things[name].interval.width > 1.3 * of_pairs[name].interval.width
+
+
+def test_error_rates_of_pairs_whose_entities_recur_hold_the_truth() -> None:
+    """Twenty entities with effects of their own, in 200 pairs, here and among the labeled."""
+    coverage = opened(BENCHMARKS / "coverage.py")
+    estimates = [
+        coverage.by_real(np.random.default_rng(seed), 20, 200, 1.0, 0.5, 0.85)[0]
+        for seed in range(40)
+    ]
+    assert sum(e.interval.low <= 0.5 <= e.interval.high for e in estimates) >= 36
+    assert np.mean([e.interval.width for e in estimates]) < 0.7

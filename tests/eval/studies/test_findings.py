@@ -6,6 +6,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -218,6 +219,60 @@ def test_a_detector_that_misses_half_is_corrected_to_what_readers_saw(
     for name, readers in (("detected_both", "both_there"), ("detected_first", "first_there")):
         assert scores[name].value == pytest.approx(seen[readers].value, abs=0.5)
     assert not {name for name in scores if "by_gold" in name}
+
+
+def test_every_interval_allows_for_things_that_come_again_in_other_pairs(
+    by_detector: Findings, tmp_path: Path
+) -> None:
+    """The same labels and detections as if no thing were in two pairs."""
+
+    def apart(row: RealGold) -> RealGold:
+        pair = "/".join(sorted((row.object_a, row.object_b)))
+        names = {name: f"{getattr(row, name)} of {pair}" for name in ("object_a", "object_b")}
+        return row.model_copy(update=names)
+
+    rows = build(SHIPPED, random.Random())
+    alone = {s.name: s for s in released(tmp_path, [*map(apart, rows)]).scores if s.group == ALL}
+    recurring = overall(by_detector)
+    for name in ("kappa_presence", "kappa_left", "both_there"):
+        assert recurring[name].value == pytest.approx(alone[name].value)
+        assert recurring[name].interval.width > 1.05 * alone[name].interval.width, name
+    searched = [replace(image, row=apart(image.row)) for image in read_detections(DETECTIONS, rows)]
+    group = "model=dallev2"
+    alone = {score.name: score for score in scores_of(searched) if score.group == group}
+    recurring = overall(by_detector, group)
+    for name in ("detected_both", "pse_half", "checker_pass", "detected_more_often"):
+        corrected = f"{name}_by_gold"
+        assert recurring[corrected].value == alone[corrected].value
+        assert recurring[corrected].interval.width > 1.1 * alone[corrected].interval.width, name
+
+
+def test_what_the_page_says_of_corrected_numbers_is_so(by_detector: Findings) -> None:
+    by_model = {
+        model: overall(by_detector, f"model={model}")
+        for model in ("dallemini", "dallev2", "stable_diffusion", "glide")
+    }
+    glide = by_model.pop("glide")
+    undefined = {n for n, s in glide.items() if n.endswith("_by_gold") and math.isnan(s.value)}
+    assert len(undefined) == 4
+    assert glide["detected_both_by_gold"].interval.high < glide["both_there"].value
+    apart = by_model["stable_diffusion"]["found_if_both"].interval
+    assert glide["found_if_both"].interval.high < apart.low
+    for model, scores in by_model.items():
+        for name, readers in (
+            ("detected_both", "both_there"),
+            ("visor_uncond", "holds_unconditional"),
+            ("visor_cond", "holds_if_clear"),
+            ("pse_half", "holds_unconditional"),
+            ("checker_pass", "holds_unconditional"),
+            ("detected_more_often", "first_more_often"),
+            ("detected_left", "first_left"),
+        ):
+            low, high = scores[f"{name}_by_gold"].interval
+            assert low < scores[readers].value < high, (model, name)
+    for scores in (glide, *by_model.values()):
+        for score in (scores["detected_more_often"], scores["detected_more_often_by_gold"]):
+            assert score.interval.low < 0 < score.interval.high
 
 
 def test_detections_of_other_images_are_refused(tmp_path: Path) -> None:
