@@ -1,7 +1,7 @@
 """The second edition of the altered worlds: what it adds to each group of the bank.
 
 The texts and questions of a group stay in `bank/counterfactual/`; `bank/worlds/` holds one complete
-entry for each group that the second edition has. `docs/worlds.md` is the writer's guide.
+entry for each group that the second edition has. `docs/write-worlds.md` is the writer's guide.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def worlds(
 ) -> None:
     """Show which altered worlds have an entry, and list every fault.
 
-    Exits with 1 if there is a fault. No model is called: docs/worlds.md is the writer's guide.
+    Exits with 1 if there is a fault. No model is called; docs/write-worlds.md is the guide.
 
     Example: `counterprior author worlds --file biology`
     """
