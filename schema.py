@@ -1118,8 +1118,12 @@ def to_record(row: Row) -> dict[str, Any]:
 
 
 def content_digest(row: Row) -> str:
-    """First 12 hexadecimal digits of the SHA-256 of all that a row says, whoever checked it."""
-    plain = row.model_dump(mode="json", exclude={"id", *_ADMINISTRATIVE})
+    """First 12 hexadecimal digits of the SHA-256 of all that a row says, whoever checked it.
+
+    Pixels don't count; where the image is what the row is about, its digest is a column.
+    """
+    images = {*image_columns(row.suite), *(["image_sha256"] if isinstance(row, SeededRow) else [])}
+    plain = row.model_dump(mode="json", exclude={"id", *images, *_ADMINISTRATIVE})
     return hashlib.sha256(canonical(plain)).hexdigest()[:12]
 
 

@@ -32,6 +32,7 @@ from .counterfactual import CounterfactualScene
 from .seeds import RENDERER, checked_seeds, described, draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES
+from .votes import Votes, review_by_people, vote_on, voted
 
 if TYPE_CHECKING:
     from ..eval.studies.seeding import SeedSettings
@@ -96,6 +97,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
             )
     progress("items", len(config_names), len(config_names))
     identity, check = _draw(rows, settings, progress)
+    rows = {name: [voted(row, banks.votes) for row in rows[name]] for name in rows}
     problems = [
         f"{name}: {fault.row}: {fault.field}: {fault.message}"
         for name in rows
@@ -115,6 +117,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         bank_sha256=bank_digest(settings.bank),
         reviews=read_reviews(settings.bank),
         readings=read_readings(settings.bank),
+        people=review_by_people(banks.votes, rows),
         errata=tuple(_errata(banks, rows)),
     )
 
@@ -258,6 +261,9 @@ def suite_faults(
         ):
             image = "no image" if row.seed_image is None else "an image"
             yield Fault(row.id, "seed_source", f"is {row.seed_source!r}, and the row has {image}")
+        vote = vote_on(row, banks.votes)
+        if vote not in ("", "accept") and SUITES[name].group is not None:  # ours to revise
+            yield Fault(row.id, "review", f"people who read it say {vote}: revise its bank entry")
     suite = SUITES[name]
     yield from (fault for fault in suite.faults(rows, banks) if fault.row or complete)
     if suite.rows is not None and len(rows) > suite.rows:
@@ -299,6 +305,11 @@ def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
     # Seeded by suite: a config is the same whether it is built alone or with the others.
     suite = SUITES[name]
     return suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
+
+
+def released_with(votes: Votes) -> Callable[[Row, str, str], Row]:
+    """Returns `as_released`, which also marks the rows that people accepted."""
+    return lambda row, source, terms: voted(as_released(row, source, terms), votes)
 
 
 def as_released(row: Row, source: str, terms: str) -> Row:

@@ -64,6 +64,51 @@ class ContentReading(Struct):
         return self
 
 
+class PeopleCount(Struct):
+    """What people said of the rows of one config, each as most of its readers say."""
+
+    config: str
+    """Config of the rows."""
+    rows: Annotated[Count, Field(ge=1)]
+    """Rows that people read, those that have been revised since among them."""
+    accept: Count = 0
+    """Rows to be left as they are."""
+    edit: Count = 0
+    """Rows to be revised."""
+    reject: Count = 0
+    """Rows to be removed."""
+    split: Count = 0
+    """Rows on which as many readers say one thing as another."""
+
+
+class ReaderAgreement(Struct):
+    """How far two people agree on the rows that both read."""
+
+    first: Annotated[Count, Field(ge=1)]
+    """Number of one reader, by which documents name people."""
+    second: Annotated[Count, Field(ge=1)]
+    """Number of the other."""
+    rows: Annotated[Count, Field(ge=1)]
+    """Rows that both read."""
+    equal: Count
+    """Rows of which both say the same."""
+    kappa: Annotated[float, Field(ge=-1, le=1)] | None
+    """Cohen's kappa over accept, edit and reject; None where both say one thing throughout."""
+    low: Annotated[float, Field(ge=-1, le=1)] | None
+    """Lower end of its 95 % interval."""
+    high: Annotated[float, Field(ge=-1, le=1)] | None
+    """Upper end."""
+
+
+class PeopleReview(Struct):
+    """What people said of rows, and how far they agree."""
+
+    counts: list[PeopleCount]
+    """By config."""
+    agreement: list[ReaderAgreement]
+    """Every two readers with rows that both read."""
+
+
 class SeedCheck(Struct):
     """How seed images were kept: drawn, judged as they are and mirrored, drawn again."""
 
@@ -180,6 +225,8 @@ class Build:
     """Readings of drawn rows."""
     errata: tuple[Erratum, ...]
     """Entries revised or retired since they were first released."""
+    people: PeopleReview | None = None
+    """What people said of the rows of these configs; None if nobody said anything."""
     holdout: Holdout | None = None
     """Set if a share of the rows is held out."""
 

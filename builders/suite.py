@@ -23,7 +23,7 @@ from .real import ImageReadings, Reader, read_readers, read_real
 from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
-from .votes import PairVote, read_votes
+from .votes import RowVotes, read_votes
 from .world_drawings import DrawnGroup, drawn_groups, read_world_drawings
 from .world_looks import WorldLook, read_world_looks
 from .worlds import WorldEntry, read_worlds
@@ -99,7 +99,7 @@ class Banks:
         return read_looks(self.root)
 
     @cached_property
-    def votes(self) -> dict[str, PairVote]:
+    def votes(self) -> dict[str, RowVotes]:
         return read_votes(self.root)
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ..builders.build_result import ContentReading
+from ..builders.build_result import ContentReading, ReaderAgreement
 from ..eval.publishing.card import (
     headline_cells,
     plain_cell,
@@ -43,6 +43,10 @@ CHECKED_BY = "`datasheet.md` counts what checked them; so does the column `revie
 """After the sentence on who has read the rows."""
 
 NO_PERSON = "**No person has read drawn rows.**"
+
+VOTED_SO = """Each reader says of a row: accept, edit or reject. A row counts as most of its readers
+say, also if it has been revised since."""
+"""Before the table of what people said."""
 
 READ_SO = """Rows were drawn before anyone read them, and faults were planted among them. Each
 reader read apart. A row counts if any reader objects: as serious if a number computed with it may
@@ -399,10 +403,43 @@ def _readings(manifest: Manifest) -> str:
     first = f"People made {people} of these readings." if people else NO_PERSON
     read = {r.config for r in manifest.readings}
     others = [f"`{c.name}`" for c in manifest.configs if c.name not in read]
+    votes = _votes(manifest)
+    if votes:
+        first = f"{votes}\n\nPeople made {people} of the following readings."
     unread = f"Not read so: {', '.join(others)}." if others else "Every config has been read so."
     if not read:
-        return f"{NO_PERSON} {unread}"
+        return votes or f"{NO_PERSON} {unread}"
     return f"{first} {READ_SO}\n\n{readings_table(manifest.readings)}\n\n{unread}"
+
+
+def _votes(manifest: Manifest) -> str:
+    """What people said of rows, and how far every two of them agree; empty without a vote."""
+    people = manifest.people
+    if people is None:
+        return ""
+    total = sum(count.rows for count in people.counts)
+    counts = table(
+        ["config", "rows read", "accept", "edit", "reject", "evenly split"],
+        [
+            [f"`{c.config}`", *(f"{n:,}" for n in (c.rows, c.accept, c.edit, c.reject, c.split))]
+            for c in people.counts
+        ],
+    )
+    parts = [f"**People read {total:,} rows.** {VOTED_SO}", counts]
+    if people.agreement:
+        header = ["readers", "rows that both read", "same decision", "Cohen's kappa, 95 % CI"]
+        pairs = [
+            [f"{a.first} and {a.second}", f"{a.rows:,}", f"{a.equal:,}", _kappa_cell(a)]
+            for a in people.agreement
+        ]
+        parts.append(table(header, pairs))
+    return "\n\n".join(parts)
+
+
+def _kappa_cell(agreement: ReaderAgreement) -> str:
+    if agreement.kappa is None:
+        return "undefined: both say one thing throughout"
+    return f"{agreement.kappa:.2f} [{agreement.low:.2f}, {agreement.high:.2f}]"
 
 
 def _languages(manifest: Manifest) -> str:

@@ -21,6 +21,7 @@ from ..builders.build_result import (
     ContentReading,
     Erratum,
     Holdout,
+    PeopleReview,
     ReviewRound,
     SeedCheck,
 )
@@ -115,6 +116,8 @@ class Manifest(Struct):
     """Rounds of review of the bank."""
     readings: list[ContentReading] = Field(default_factory=list)
     """Readings of drawn rows, of the configs in this release."""
+    people: PeopleReview | None = None
+    """What people said of the rows; None if nobody said anything."""
     errata: list[Erratum]
     """Entries revised or retired since they were first released."""
     holdout: Holdout | None = None
@@ -215,6 +218,7 @@ def collect(
         samples=samples,
         reviews=list(build.reviews),
         readings=readings_of(build.readings, [config.name for config in build.configs]),
+        people=build.people,
         errata=list(build.errata),
         holdout=build.holdout,
         links=package_links(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..builders.build_result import ContentReading, ReviewRound
+from ..builders.build_result import ContentReading, PeopleReview, ReviewRound
 from ..extras import install_command
 from ..progress import Progress, silent
 from ..release import (
@@ -96,6 +96,8 @@ class Origin:
     """Reviews of the bank; None if unknown."""
     readings: tuple[ContentReading, ...] | None = None
     """Readings of the bank's rows; None if unknown."""
+    people: Callable[[Collection[str]], PeopleReview | None] | None = None
+    """Returns what people said of the rows of some configs; None if unknown."""
 
 
 def validate(
@@ -237,6 +239,8 @@ def origin_problems(
     names = [config.name for config in manifest.configs]
     if origin.readings is not None and manifest.readings != readings_of(origin.readings, names):
         problems.append(Problem(MANIFEST, "are not those of the bank", field="readings"))
+    if origin.people is not None and manifest.people != origin.people(names):
+        problems.append(Problem(MANIFEST, "is not that of the bank", field="people"))
     for config in _each("rows by the bank", manifest, progress):
         expected = origin.rebuild(config.name, manifest.seed)
         if expected is None:

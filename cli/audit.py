@@ -23,6 +23,7 @@ from .options import (
     Sampling,
     SomeLabels,
     Verdicts,
+    Where,
 )
 from .show_metrics import print_agreement, print_analysis, print_metrics, print_selection
 from .show_quality import print_ratings
@@ -188,9 +189,10 @@ def serve(
     kind: LabelKind = "verdict",
     n: Annotated[
         int | None,
-        Sampling(min=1, help="Cases to draw from runs; of a study, images for each score."),
+        Sampling(min=1, help="Cases to draw from runs, rows of a release; of a study, by score."),
     ] = None,
     seed: Annotated[int, Sampling(help="Seed of the draw.")] = 0,
+    where: Where = None,
     port: Annotated[int, Output(min=0, help="Port of the page; 0 for any free one.")] = 0,
 ) -> None:
     """Serve a local page to label on by keyboard; every click is saved, restart to continue.
@@ -202,7 +204,8 @@ def serve(
     from ..eval.studies.labeling import runs_to_label
 
     roots, metrics = runs_to_label(rows, kind)
-    serve_page(open_audit(roots, kind, out, n=n, seed=seed, metrics=metrics), port)
+    audit = open_audit(roots, kind, out, n=n, seed=seed, metrics=metrics, where=where)
+    serve_page(audit, port)
 
 
 def export(
@@ -216,9 +219,10 @@ def export(
     kind: LabelKind = "verdict",
     n: Annotated[
         int | None,
-        Sampling(min=1, help="Cases to draw from runs; of a study, images for each score."),
+        Sampling(min=1, help="Cases to draw from runs, rows of a release; of a study, by score."),
     ] = None,
     seed: Annotated[int, Sampling(help="Seed of the draw.")] = 0,
+    where: Where = None,
     url: Annotated[
         str, Output(help="URL that serves OUT/images; Label Studio's local files by default.")
     ] = "",
@@ -235,7 +239,8 @@ def export(
     from ..eval.studies.labeling import runs_to_label
 
     roots, metrics = runs_to_label(rows, kind)
-    settings: dict[str, Any] = {"n": n, "seed": seed, "url": url, "predictions": predictions}
+    settings: dict[str, Any] = {"n": n, "seed": seed, "where": where}
+    settings |= {"url": url, "predictions": predictions}
     print_metrics(export_tasks(roots, kind, out, metrics=metrics, **settings), json)
 
 

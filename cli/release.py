@@ -167,25 +167,28 @@ def _check_by(bank: Path | None) -> Validate:
     """The whole validation, by the shipped bank or another."""
     from ..builders.bank import DEFAULT_BANK
     from ..builders.build import (
-        as_released,
         bank_digest,
         read_readings,
         read_reviews,
         rebuilt,
+        released_with,
         row_checks,
         stated_facts,
     )
+    from ..builders.votes import read_votes, review_by_people
     from ..cards.validate import Origin
     from ..cards.validate import validate as check
 
     folder = bank or DEFAULT_BANK
+    votes = read_votes(folder)
     origin = Origin(
         bank_digest(folder),
         rebuilt(folder),
-        as_released,
+        released_with(votes),
         stated_facts,
         read_reviews(folder),
         read_readings(folder),
+        lambda configs: review_by_people(votes, configs),
     )
     rules = row_checks(folder)
 

@@ -57,6 +57,7 @@ MAY_IMPORT = {
         "scenes",
         "eval.core",
         "eval.generators",
+        "eval.stats",
         "eval.studies.seeding",
     },
     "corpus_analysis": {*FOUNDATION, "release", "agents", "eval", "scenes"},

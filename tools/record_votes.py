@@ -1,37 +1,62 @@
-"""Keeps what people said of constrained pairs, so that a release says which of them a person read.
+"""Keeps what people said of rows in the bank, so that a release says which of them people read.
 
-counterprior audit serve dist/counterprior --kind bank --out votes    # each reader, own name
-counterprior audit merge votes/ann.jsonl votes/bo.jsonl --kind bank --out merged.jsonl
-python tools/record_votes.py merged.jsonl                       # -> builders/bank/votes.yaml
+    counterprior audit serve dist/counterprior --kind bank --out votes    # each reader, own name
+    python tools/record_votes.py votes/*.jsonl                      # -> builders/bank/votes.yaml
+    python tools/record_votes.py votes/*.jsonl --bank mybank
+
+Takes the files of the page as they are: a merged file lacks the rows on which readers are evenly
+split, without which their agreement looks better than it is. Prints every objection with its note.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.votes import read_votes
-from counterprior.parsing import read_rows
+from counterprior.builders.votes import RowVotes, read_votes
+from counterprior.eval.people.clicks import read_clicks
+from counterprior.eval.people.forms import FORMS
+
+HEAD = "# What people said of rows that they read; see docs/authoring.md.\n"
 
 
-def record(merged: Path, bank: Path = DEFAULT_BANK) -> int:
-    """Adds merged votes to a bank, newer ones in place of older; returns how many it has."""
-    lines = {vote.pair: (vote.read, vote.said, vote.people) for vote in read_votes(bank).values()}
-    for _, row in read_rows(merged):
-        if "decision" in row:
-            pair, _, digest = row["id"].partition("@")
-            voters = sum("decision" in vote for vote in row["votes"].values())
-            lines[pair] = digest, row["decision"], voters
-    text = "# What people said of pairs that they read; see docs/gold.md.\n" + "".join(
-        f"- {{pair: {pair}, read: {digest!r}, said: {said}, people: {people}}}\n"
-        for pair, (digest, said, people) in sorted(lines.items())
-    )
-    (bank / "votes.yaml").write_text(text)
-    return len(lines)
+def record(files: Sequence[Path], bank: Path = DEFAULT_BANK) -> dict[str, RowVotes]:
+    """Adds the votes of files of the page to a bank; returns all that it has.
+
+    A reader's newer vote replaces an older one. Votes on another version of a row replace those on
+    the one before.
+    """
+    votes = dict(read_votes(bank))
+    for path in files:
+        for task, clicks in sorted(read_clicks(path, FORMS["bank"]).items()):
+            if "decision" not in clicks:
+                continue
+            row, _, digest = task.partition("@")
+            before = votes.get(row)
+            others = before.votes if before is not None and before.read == digest else {}
+            decisions = dict(sorted({**others, path.stem: clicks["decision"]}.items()))
+            votes[row] = RowVotes(row=row, read=digest, votes=decisions)
+            if clicks["decision"] != "accept":
+                print(f"{row}: {path.stem} says {clicks['decision']}: {clicks.get('note', '')}")
+    lines = [
+        f"- row: {vote.row}\n  read: {vote.read!r}\n  votes: {{"
+        + ", ".join(f"{name!r}: {said}" for name, said in vote.votes.items())
+        + "}\n"
+        for _, vote in sorted(votes.items())
+    ]
+    (bank / "votes.yaml").write_text(HEAD + "".join(lines))
+    return votes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", type=Path, nargs="+", help="the page's files, one a reader")
+    parser.add_argument("--bank", type=Path, default=DEFAULT_BANK)
+    options = parser.parse_args()
+    print(f"{len(record(options.files, options.bank)):,} rows have votes")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    print(f"{record(Path(sys.argv[1]))} pairs have votes")
+    main()

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from ...schema import Provenance, SpatialUC
 from ..checks import duplicate_faults
 from ..suite import Banks, Fault, SuiteRecipe
+from ..votes import voted
 
 PlaneRelation = Literal["left_of", "right_of", "above", "below"]
 
@@ -110,7 +111,8 @@ def published_jsonl(rows: Iterable[SpatialUC]) -> bytes:
 
 
 def faults(rows: list[SpatialUC], banks: Banks) -> Iterator[Fault]:
-    published = {row.prompt_id: row for row in build(banks, random.Random())}
+    built = build(banks, random.Random())
+    published = {row.prompt_id: voted(row, banks.votes) for row in built}
     for row in rows:
         original = published.get(row.prompt_id)
         if original is None:

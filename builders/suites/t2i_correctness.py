@@ -20,7 +20,6 @@ from ..constrained import (
 )
 from ..facts import FactError
 from ..suite import Banks, Fault, SuiteRecipe
-from ..votes import HUMAN, vote_on
 
 ROWS = 400
 FAMILY_ROWS = 3
@@ -39,15 +38,9 @@ def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
         pair.id: pair.twin for pairs in released.values() for pair in pairs if pair.twin in ids
     }
     twins = named | {twin: entry for entry, twin in named.items()}
-    rows = [
+    return [
         row.model_copy(update={"twin": ids[twins[row.provenance.entry]]})
         if row.provenance.entry in twins
-        else row
-        for row in rows
-    ]
-    return [
-        row.model_copy(update={"review": [*row.review, HUMAN]})
-        if vote_on(row, banks.votes) == "accept"
         else row
         for row in rows
     ]
@@ -156,8 +149,6 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
         yield from equal_fault(row, "reverse_prompt", pair_prompt(row.right, row.left, row.context))
         for fault in unordered_faults(row, banks.facts):
             yield Fault(row.id, "unordered_prompt", fault)
-        if (vote := vote_on(row, banks.votes)) not in ("", "accept"):
-            yield Fault(row.id, "review", f"people who read it say {vote}")
         if not row.standards:
             yield Fault(row.id, "standards", "cites no standard")
         for fault in layout_faults(row, banks.facts):

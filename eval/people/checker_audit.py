@@ -19,7 +19,7 @@ from ...human_labels import check_labels, read_labels
 from ...parsing import RowError, parse, read_rows, write_rows
 from ...storage import write_json
 from ..judges.checker.analyze import analyze
-from .sampling import Stratum, stratified
+from .strata import Stratum, stratified
 
 BINS = 5
 """Number of equal bins of confidence."""

@@ -37,7 +37,7 @@ class ReviewForm(BaseModel, frozen=True):
     note: bool = False
     """Whether a text may be added, e.g. an edit."""
     shown: tuple[str, ...] = ()
-    """The only columns sent to the page, in this order; all but `_ADMIN_COLUMNS` where empty."""
+    """The only columns sent to the page, in this order; all but `ADMIN_COLUMNS` where empty."""
     aliases: tuple[str, ...] = ()
     """Columns that name a row where the key's are missing."""
     part: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class ReviewForm(BaseModel, frozen=True):
         return "/".join([*values, *(str(record[c]) for c in self.part if c in record)])
 
 
-_ADMIN_COLUMNS = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
+ADMIN_COLUMNS = ("canary", "id", "license", "provenance", "review", "seeds", "status", "suite")
 """Columns of a release besides the content of a row, its reviewers among them."""
 _SHOWN_APART = ("image", "images", "level")
 """Columns that are not shown as a text of their own."""
@@ -86,6 +86,8 @@ class ReviewTask:
     """Below the images, where there are several."""
     clips: tuple[int, ...] = ()
     """Places of the clips among the images, counted from 0."""
+    hints: tuple[tuple[str, str], ...] = ()
+    """Column and what it holds, where the page can say."""
 
     @property
     def id(self) -> str:
@@ -125,7 +127,7 @@ def row_texts(
     row: Mapping[str, Any], form: ReviewForm, level: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Returns column and text of everything that the page shows of a row."""
-    columns = form.shown or [c for c in row if c not in (*_ADMIN_COLUMNS, *form.key, *_SHOWN_APART)]
+    columns = form.shown or [c for c in row if c not in (*ADMIN_COLUMNS, *form.key, *_SHOWN_APART)]
     return tuple(line for c in columns for line in _lines(f"{level}{c}", row.get(c)))
 
 

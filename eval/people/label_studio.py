@@ -82,19 +82,20 @@ def export_tasks(
     url: str = "",
     predictions: bool = False,
     metrics: Metrics | None = None,
+    where: Sequence[str] | None = None,
 ) -> dict[str, int]:
     """Writes tasks, labeling config and images of what `audit serve` would show; returns counts.
 
     url: where `images/` is served; empty for Label Studio's local files, with the folder's parent
         as document root.
     predictions: also write what the run's judges answered, which biases the annotators.
-    metrics: see `open_audit`.
+    metrics, where: see `open_audit`.
 
     The order of the tasks is random and always the same: that of the draw tells the judge's label.
     Raises UsageError for clips, for tasks with different numbers of images, and for predictions of
     anything but a judge's questions on runs.
     """
-    audit = open_audit(paths, kind, folder, n=n, seed=seed, metrics=metrics)
+    audit = open_audit(paths, kind, folder, n=n, seed=seed, metrics=metrics, where=where)
     verdicts = _verdicts_by_task(kind, folder) if predictions else {}
     tasks = shuffled(audit.tasks, "label studio")
     if any(task.clips for task in tasks):

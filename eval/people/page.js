@@ -11,10 +11,12 @@ async function ask(path, body) {
   if (!answer.ok) throw new Error(data.error);
   return data;
 }
-function entry([name, text]) {
+function entry([name, text], hint) {
   const term = document.createElement("dt"), value = document.createElement("dd");
   term.textContent = name;
+  term.title = hint;
   value.textContent = text;
+  value.dir = "auto";
   return [term, value];
 }
 const given = (task) => state.labels[task.id] || {};
@@ -59,7 +61,7 @@ function show() {
   byId("bar").value = done;
   if (byId("images").dataset.task !== task.id) showImages(task);
   byId("texts").className = task.texts.length === 1 ? "one" : "";
-  byId("texts").replaceChildren(...task.texts.flatMap(entry));
+  byId("texts").replaceChildren(...task.texts.flatMap((text) => entry(text, task.hints[text[0]] || "")));
   const next = state.fields.find((field) => !(field.name in given(task)));
   byId("fields").replaceChildren(...state.fields.map((field) => {
     const box = document.createElement("fieldset"), title = document.createElement("legend");
@@ -114,10 +116,10 @@ function step(by) {
 async function compare() {
   const { done, tasks, alpha } = await ask("/agreement");
   byId("agreement").replaceChildren(
-    ...Object.entries(done).map(([who, count]) => [who, `${count} of ${tasks} done`]).flatMap(entry),
+    ...Object.entries(done).map(([who, count]) => [who, `${count} of ${tasks} done`]).flatMap((line) => entry(line, "")),
     ...Object.entries(alpha).map(([field, value]) =>
       [`${field}, Krippendorff's alpha`, value === null ? "not defined yet" : value.toFixed(3)],
-    ).flatMap(entry));
+    ).flatMap((line) => entry(line, "")));
 }
 
 async function begin(name) {

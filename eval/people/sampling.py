@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ...errors import DataError, UsageError
 from ...parsing import MALFORMED
@@ -33,9 +33,6 @@ SAMPLE = "sample.json"
 DEFAULT_SIZES = {"quality": 100, "compare": 100, "judge": 400, "verdict": 200}
 """Kinds that can be drawn from runs -> how many by default: cases of which each run has an image
 (quality, compare), answers of each question (judge), images (verdict)."""
-
-Item = TypeVar("Item")
-Stratum = tuple[str, ...]
 
 CLIP_PREAMBLE = (
     "This is a clip. What is asked of the picture: answer with what most of the clip shows.\n"
@@ -154,29 +151,37 @@ def open_audit(
     n: int | None = None,
     seed: int = 0,
     metrics: Metrics | None = None,
+    where: Sequence[str] | None = None,
 ) -> Audit:
-    """Opens the audit of rows in one file or of a release, or of images drawn from runs.
+    """Opens the audit of rows in one file, of rows drawn from a release, or of images drawn from
+    runs.
 
     metrics: draw `n` images for each of these of all runs together, which may be of several suites.
+    where: FIELD=VALUE of the rows of a release.
     Raises UsageError where runs and files are mixed, and for a draw from a file.
     """
     runs = [path for path in paths if is_run(path)]
+    if where and not is_release(paths[0]):
+        raise UsageError(
+            f"{paths[0]} is not a release: --where chooses rows of one", code="unsupported"
+        )
     if runs and len(runs) == len(paths):
         sample = draw_sample(paths, kind, folder, n, seed, metrics)
         return Audit.of(sample.form, sample.tasks, folder)
     if runs or len(paths) > 1:
         raise UsageError("name folders of runs, or one file of rows", code="missing-option")
-    if n is not None or seed:
-        raise UsageError(
-            f"{paths[0]} is not a run: --n and --seed need runs to draw from", code="not-a-run"
-        )
     if is_release(paths[0]):
         form = open_form(kind)
         if form is not FORMS["bank"]:
             raise UsageError(
                 f"{paths[0]} is a release: it is read with --kind bank", code="unsupported"
             )
-        return Audit.of(form, release_tasks(paths[0], form, folder), folder)
+        return Audit.of(form, release_tasks(paths[0], form, folder, n, seed, where), folder)
+    if n is not None or seed:
+        raise UsageError(
+            f"{paths[0]} is not a run or a release: --n and --seed need one to draw from",
+            code="not-a-run",
+        )
     return Audit.open(paths[0], kind, folder)
 
 
@@ -366,38 +371,3 @@ def _uniform(items: Sequence[SampledItem], n: int, rng: random.Random) -> list[S
         distinct.setdefault((item.case, item.images[0]), item)
     ordered = sorted(distinct.values(), key=lambda item: item.id)
     return rng.sample(ordered, min(n, len(ordered)))
-
-
-def stratified(
-    strata: Mapping[Stratum, Sequence[Item]],
-    n: int,
-    rng: random.Random,
-    choose: Callable[[Sequence[Item], int], Sequence[Item]],
-) -> list[tuple[Item, float]]:
-    """Draws `n` items, equal shares of the strata; each with its weight (items it represents).
-
-    What a small stratum can't fill goes to the others, so that rare ones are seen. choose: picks
-    that many items of one stratum.
-    """
-    sizes = {stratum: len(strata[stratum]) for stratum in sorted(strata)}
-    shares = _equal_shares(sizes, n, rng)
-    return [
-        (item, size / shares[stratum])
-        for stratum, size in sizes.items()
-        for item in choose(strata[stratum], shares[stratum])
-    ]
-
-
-def _equal_shares(sizes: Mapping[Stratum, int], n: int, rng: random.Random) -> dict[Stratum, int]:
-    """Stratum -> its share of `n`."""
-    share = dict.fromkeys(sizes, 0)
-    remaining = n
-    while remaining:
-        open_ = [name for name in sizes if share[name] < sizes[name]]
-        each, remainder = divmod(remaining, len(open_))
-        extra = set(rng.sample(open_, remainder)) if not each else set()
-        for name in open_:
-            added = min(each or int(name in extra), sizes[name] - share[name])
-            share[name] += added
-            remaining -= added
-    return share

@@ -141,6 +141,7 @@ class Audit:
                     "clips": task.clips,
                     "options": task.options,
                     "captions": task.captions,
+                    "hints": dict(task.hints),
                 }
                 for task in shuffled(self.tasks, annotator)
             ],

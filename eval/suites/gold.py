@@ -158,6 +158,7 @@ class AlteredWorldsGoldSuite(GoldSuite[AlteredWorldGold]):
     misled_how = "takes a gold image of one of their worlds for the other"
     breakdown = "discipline"
     table_groups = ("discipline", "world")
+    captions = {"real": "our world", "altered": "the altered world"}
     columns = {
         "recognized": "world told",
         "taken_for_other": "other world",
