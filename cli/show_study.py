@@ -117,6 +117,14 @@ def print_plan(plan: StudyPlan) -> None:
         f"{plan.cells:,} cells: {images:,} images to make{taken}, {questions:,} questions to ask"
         f"{scored}; {_usd(plan.usd)} US dollars, {time(plan.seconds)}, {_size(plan.size)} of disk"
     )
+    for count in plan.rows:
+        only = f": {', '.join(count.only)}" if count.only else ""
+        output.print(
+            f"{count.suite}: {count.rows:,} of {count.of:,} rows{only}",
+            style="dim",
+            highlight=False,
+            markup=False,
+        )
     for note in plan.notes:
         output.print(note, style="dim", highlight=False, markup=False)
     for problem in plan.problems:

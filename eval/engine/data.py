@@ -215,9 +215,13 @@ class RowChoice(NamedTuple):
     """Lists ids; None for all prompts of the rows."""
     fields: Mapping[str, frozenset[str]]
     """Field of a row -> the texts that it may have, as `row_fields` gives them; all must fit."""
+    asked: tuple[str, str] = ("--where", "--ids")
+    """Where the user names fields, and a file, as messages begin."""
 
     @classmethod
-    def of(cls, texts: Sequence[str] | None) -> RowChoice:
+    def of(
+        cls, texts: Sequence[str] | None, asked: tuple[str, str] = ("--where", "--ids")
+    ) -> RowChoice:
         """Reads what was asked for; several values of a field stand between commas. Raises
         UsageError for two files."""
         file, fields = None, dict[str, frozenset[str]]()
@@ -231,25 +235,26 @@ class RowChoice(NamedTuple):
                 )
             else:
                 file = Path(text)
-        return cls(file, fields)
+        return cls(file, fields, asked)
 
     @property
     def name(self) -> str:
         """What was chosen, as runs record it; empty for all."""
         parts = [f"{name}={','.join(sorted(texts))}" for name, texts in self.fields.items()]
         if self.file is not None:
-            ids = " ".join(sorted(read_only(self.file)))
+            ids = " ".join(sorted(read_only(self.file, self.asked[1])))
             parts.append(hashlib.sha256(ids.encode()).hexdigest()[:12])
         return " ".join(["only", *sorted(parts)]) if parts else ""
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """The rows whose fields fit. Raises UsageError for an unknown field, and where none fits;
         it names the fields or texts that there are."""
+        where = self.asked[0]
         for name, wanted in self.fields.items():
             known = [known for known in row_fields(rows[0]) if known != "seeds"]
             if name not in known:
                 raise UsageError(
-                    f"--where {name}=: a row of {rows[0].suite} has no such field: choose from "
+                    f"{where} {name}=: a row of {rows[0].suite} has no such field: choose from "
                     f"{', '.join(known)}",
                     code="unknown-name",
                 )
@@ -259,7 +264,7 @@ class RowChoice(NamedTuple):
                 there = [repr(text) for text in sorted(set(texts))]
                 more = f" and {len(there) - 12:,} more" if len(there) > 12 else ""
                 raise UsageError(
-                    f"--where {name}=: no row has {' or '.join(map(repr, sorted(wanted)))}: choose "
+                    f"{where} {name}=: no row has {' or '.join(map(repr, sorted(wanted)))}: choose "
                     f"from {', '.join(there[:12])}{more}",
                     code="nothing-to-do",
                 )
@@ -267,35 +272,41 @@ class RowChoice(NamedTuple):
         return rows
 
 
-def read_only(path: Path) -> frozenset[str]:
+def read_only(path: Path, asked: str = "--ids") -> frozenset[str]:
     """Ids of prompts (row and variant) or cases, one a line, e.g. of a short form.
 
-    Raises DataError for a file that can't be read, and for an empty one.
+    asked: where the user names the file, as messages begin. Raises DataError for a file that can't
+    be read, and for an empty one.
     """
     try:
         ids = frozenset(path.read_text("utf-8").split())
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.reason
         code = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
-        raise DataError(f"--ids {path}: {reason}", code=code) from None
+        raise DataError(f"{asked} {path}: {reason}", code=code) from None
     if not ids:
-        raise DataError(f"--ids {path}: no id: write one a line", code="nothing-to-do")
+        raise DataError(f"{asked} {path}: no id: write one a line", code="nothing-to-do")
     return ids
 
 
-def only_cases(path: Path, limit: int | None, cases: Iterable[Case]) -> list[Case]:
+def only_cases(
+    path: Path, limit: int | None, cases: Iterable[Case], asked: str = "--ids"
+) -> list[Case]:
     """The cases whose ids, or those of their prompts, a file lists.
 
-    Raises UsageError for ids that no case has, and for a sample of rows besides.
+    asked: where the user names the file, as messages begin. Raises UsageError for ids that no case
+    has, and for a sample of rows besides.
     """
     if limit is not None:
-        raise UsageError("--ids names the prompts: leave out --limit", code="conflicting-options")
-    ids = read_only(path)
+        raise UsageError(
+            f"{asked} names the prompts: leave out --limit", code="conflicting-options"
+        )
+    ids = read_only(path, asked)
     chosen = [case for case in cases if case.item in ids or case.id in ids]
     unknown = sorted(ids - {case.item for case in chosen} - {case.id for case in chosen})
     if unknown:
         raise UsageError(
-            f"--ids {path}: {len(unknown):,} of {len(ids):,} ids are of no prompt, the first "
+            f"{asked} {path}: {len(unknown):,} of {len(ids):,} ids are of no prompt, the first "
             f"{unknown[0]!r}",
             "take a list of the same suite and release",
             code="unknown-reference",

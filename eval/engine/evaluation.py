@@ -134,7 +134,7 @@ class Evaluation:
         """
         check_identity("generator", generator)
         rows = rows or read_rows(settings.data, settings.suite, settings.revision)
-        suite, row_index, cases = _plan(settings, rows)
+        suite, row_index, cases = plan_cases(settings, rows)
         header = _header(settings, rows, len(row_index), generator)
         lock = RunLock(settings.out, shard)
         try:
@@ -184,7 +184,7 @@ class Evaluation:
 
         run: what is there of it.
         """
-        suite, row_index, cases = _plan(settings, rows)
+        suite, row_index, cases = plan_cases(settings, rows)
         if run is None:
             run = Run(settings.out, _header(settings, rows, len(row_index), {}))
         return cls(run, suite, row_index, list(cases), None)
@@ -547,11 +547,17 @@ def outcomes_of(
     return results
 
 
-def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
-    """The suite of a run, the rows that it samples, and their cases."""
+def plan_cases(
+    settings: RunSettings, rows: Rows, asked: tuple[str, str] = ("--where", "--ids")
+) -> tuple[Suite[Any], RowIndex, Iterator[Case]]:
+    """The suite of a run, the rows that it samples, and their cases.
+
+    asked: where the user chooses rows, see `RowChoice`. Raises UsageError where the choice fits no
+    row, or names an unknown field or id, and DataError for a file of ids that can't be read.
+    """
     suite = open_suite(settings.suite)
     suite.check_variants(settings.variants)
-    only = RowChoice.of(settings.only)
+    only = RowChoice.of(settings.only, asked)
     sampled = sample_rows(only.rows(rows.rows), settings.limit, suite.together)
     if settings.shuffled:
         sampled = in_random_order(sampled, partial(_cluster_of, suite))
@@ -565,7 +571,7 @@ def _plan(settings: RunSettings, rows: Rows) -> tuple[Suite[Any], RowIndex, Iter
         if settings.cases is None or case.id in settings.cases
     )
     if only.file is not None:
-        chosen = only_cases(only.file, settings.limit, cases)
+        chosen = only_cases(only.file, settings.limit, cases, only.asked[1])
         chosen_rows = {case.row for case in chosen}
         numbers = (number for number, row in enumerate(row_index) if row in chosen_rows)
         row_index, cases = RowIndex(ChosenRows(sampled, numbers)), iter(chosen)
@@ -594,7 +600,7 @@ def _header(
         seeds=settings.seeds if isinstance(settings.seeds, int) else len(settings.seeds),
         limit=settings.limit,
         generator=dict(generator),
-        where=RowChoice.of(settings.only).name or settings.where,
+        where=" ".join(filter(None, (RowChoice.of(settings.only).name, settings.where))),
         common_seeds=() if isinstance(settings.seeds, int) else settings.seeds,
         commit=rows.commit,
     )

@@ -1,7 +1,8 @@
 """A study's folder: its file, the runs of its cells, and the models behind its names.
 
 DIR/study.yaml          the file, as it was written
-DIR/study.json          the models behind its names, as they were when they were first opened
+DIR/study.json          the models behind its names, as they were when they were first opened, and
+                        the choice of rows of each run
 DIR/cells.jsonl         what became of each cell, in the order it happened, see `events`
 DIR/ledgers/            the paid calls of all of its judges
 DIR/gold/               what its judges said of gold images, before they judged
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +23,13 @@ from typing import Any
 from ...errors import DataError, InUseError
 from ...specs import without_secrets
 from ...storage import Lock, holds_only_locks, write_json, write_whole
+from ..engine.data import RowChoice
 from ..engine.evaluation import RunSettings
 from ..engine.image_scores import ScoreLog, scoring_identity
 from ..engine.run import CASES, HEADER, Run, RunError
 from ..store.shards import RunShard
 from ..store.verdicts import VerdictLog, judging_identity
-from .spec import Cell, StudyFile, cells_of, read_study, write_study
+from .spec import BIASED, Cell, StudyFile, cells_of, read_study, write_study
 
 FILE = "study.yaml"
 MODELS = "study.json"
@@ -41,7 +43,8 @@ class StudyModels:
     """Folder of the study."""
 
     def read(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """`generators` by run, `SUITE/NAME`; `judges` and `scorers` by name: `spec`, `identity`.
+        """`generators` by run, `SUITE/NAME`; `judges` and `scorers` by name: `spec`, `identity`;
+        `rows` by run, those that choose some.
 
         Raises DataError for a damaged file.
         """
@@ -54,7 +57,7 @@ class StudyModels:
             raise DataError(
                 f"{self.root / MODELS} is damaged: {error}", code="damaged-file"
             ) from None
-        return {"generators": {}, "judges": {}, "scorers": {}} | models
+        return {"generators": {}, "judges": {}, "scorers": {}, "rows": {}} | models
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Records which model a name stands for. Raises RunError if it stood for another."""
@@ -71,6 +74,45 @@ class StudyModels:
                 )
             models[kind][name] = {"spec": spec, "identity": dict(identity)}
             write_json(self.root / MODELS, models)
+
+    def remember_rows(self, cells: Iterable[Cell]) -> None:
+        """Records which rows the runs of cells have chosen, the same on every machine and day.
+
+        Raises RunError if a file of ids lists others than it did, DataError if it can't be read.
+        """
+        choices = {cell.run: cell for cell in cells if cell.only}
+        if not choices:
+            return
+        with starting(self.root):
+            models = self.read()
+            for run, cell in choices.items():
+                choice: dict[str, Any] = {"where": list(cell.where), "ids": cell.ids}
+                choice["chosen"] = RowChoice.of(cell.only).name
+                earlier = models["rows"].get(run, choice)
+                # Of other fields, the check of runs speaks, where any image is made already.
+                if cell.ids and earlier["where"] == choice["where"] and earlier != choice:
+                    raise RunError(
+                        f"{self.root}: {run} was begun with the ids of {earlier['ids']}, and "
+                        f"{cell.ids} lists others now",
+                        "put them back, or choose another --out",
+                        code="another-run",
+                    )
+                models["rows"][run] = choice
+            write_json(self.root / MODELS, models)
+
+    def chosen(self, cell: Cell) -> str:
+        """Rows and cases that a cell draws, as its run records it; empty for all.
+
+        A file of ids that is gone is as it was when the study began. Raises DataError for one that
+        can't be read, unless that is recorded.
+        """
+        recorded = self.read()["rows"].get(cell.run, {})
+        gone = bool(cell.ids) and not Path(cell.ids).exists()
+        if gone and (recorded.get("where"), recorded.get("ids")) == ([*cell.where], cell.ids):
+            name = recorded["chosen"]
+        else:
+            name = RowChoice.of(cell.only).name
+        return " ".join(filter(None, (name, BIASED if cell.biased else "")))
 
 
 @dataclass
@@ -141,7 +183,8 @@ class Study:
             seeds=cell.seeds,
             limit=cell.limit,
             variants=cell.variants,
-            where=cell.where,
+            where=BIASED if cell.biased else "",
+            only=cell.only or None,
             shuffled=True,
         )
 
@@ -221,7 +264,6 @@ class Study:
                 ("data", header.data, self.file.data_of(cell.suite)),
                 ("limit", header.limit, cell.limit),
                 ("seeds", header.common_seeds or header.seeds, cell.seeds),
-                ("where", header.where, cell.where),
             ):
                 if recorded != setting:
                     raise RunError(
@@ -229,6 +271,13 @@ class Study:
                         f"{setting}: write {name} {recorded} again, or choose another --out",
                         code="another-run",
                     )
+            if header.where != (chosen := self.models.chosen(cell)):
+                raise RunError(
+                    f"{root} was made with where: {header.where or 'all rows'}, and the study's "
+                    f"file now says {chosen or 'all rows'}: put `where` and `ids` back as they "
+                    f"were, or choose another --out",
+                    code="another-run",
+                )
 
 
 def starting(root: Path) -> Lock:

@@ -42,7 +42,15 @@ from ..suites import open_suite
 from .estimates import ASSUMED, UNKNOWN, of_question, of_step, total
 from .folder import FILE, Study
 from .judge_check import FOLDER, gold_rows
-from .runner import biased_cases, cells_by, open_model, runs_of, sampled_rows
+from .runner import (
+    ChosenCount,
+    biased_cases,
+    cells_by,
+    choose_rows,
+    open_model,
+    runs_of,
+    sampled_rows,
+)
 from .scores.corpora import read_corpus
 from .spec import Cell, read_study
 
@@ -107,6 +115,8 @@ class StudyPlan:
     """Open work of a study, its price and its problems."""
 
     cells: int
+    rows: list[ChosenCount] = field(default_factory=list)
+    """Rows that are drawn of each suite."""
     images: list[Workload] = field(default_factory=list)
     """Images of each run, and the texts that round trips make in their place."""
     steps: list[Workload] = field(default_factory=list)
@@ -166,13 +176,15 @@ def plan_study(
     """
     study = read_study(file, changes)
     rows = {suite: read_rows(study.data_of(suite), suite) for suite in study.suites}
+    chosen = choose_rows(Study(Path(), study), rows, file.read_text("utf-8"), str(file))
     cap = study.max_usd if max_usd is None else max_usd
     with tempfile.TemporaryDirectory(prefix="counterprior-") as name:
         folder = Path(name)
         begun = out is not None and (out / FILE).exists()
         root = out if begun and out is not None else folder
         with nullcontext() if trust else without_code(str(file)):
-            return _Planner(Study(root, study), rows, cap, folder, probe, progress).build()
+            plan = _Planner(Study(root, study), rows, cap, folder, probe, progress).build()
+            return replace(plan, rows=chosen)
 
 
 class _Planner:
@@ -223,7 +235,7 @@ class _Planner:
         """Returns the run of a cell as it is, or as it would be started."""
         if cell.run not in self._looks:
             settings, run = self.study.run_settings(cell), self.study.run_of(cell)
-            if cell.where:
+            if cell.biased:
                 settings = replace(settings, cases=self._chosen(cell, run))
             self._looks[cell.run] = Evaluation.look(settings, self.rows[cell.suite], run)
         return self._looks[cell.run]
@@ -448,7 +460,7 @@ class _Planner:
     def _gold_of(self, suite: str) -> Evaluation | None:
         """The run on the gold images of all rows that are drawn of a suite; None without any."""
         if suite not in self._gold:
-            rows = sampled_rows(self.study.cells, suite, self.rows[suite])
+            rows = sampled_rows(self.study, suite, self.rows[suite])
             images = gold_rows(self.file.data_of(suite), suite, rows)
             name = open_suite(suite).gold
             root = self.study.root / FOLDER / name

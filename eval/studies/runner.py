@@ -26,8 +26,8 @@ from ...specs import UNTRUSTED, without_code, without_secrets
 from ..checkpoints.placement import LoadError
 from ..core import CaseGenerator, Judge
 from ..engine.costs import Cost, count_images
-from ..engine.data import Rows, read_rows, sample_rows
-from ..engine.evaluation import outcomes
+from ..engine.data import Rows, read_rows
+from ..engine.evaluation import outcomes, plan_cases
 from ..engine.image_scores import ScorerFailed, score_images
 from ..engine.run import Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
@@ -50,7 +50,15 @@ from .nested import reuse_candidates
 from .recipes import find_layout
 from .scores.corpora import read_corpus
 from .scores.switched import biased, prior_of
-from .spec import Cell, StudyFile, parse_study, read_study, write_study
+from .spec import (
+    Cell,
+    StudyFile,
+    chosen_at,
+    parse_study,
+    place_text,
+    read_study,
+    write_study,
+)
 from .table import study_table
 
 MOST_ERRORS = 0.1
@@ -103,12 +111,50 @@ def open_model(cell: Cell, models: TripModels) -> CaseGenerator:
     return apply_methods(open_generator(cell.spec), cell.methods)
 
 
-def sampled_rows(cells: Iterable[Cell], suite: str, rows_of_suite: Rows) -> frozenset[str]:
+def sampled_rows(study: Study, suite: str, rows_of_suite: Rows) -> frozenset[str]:
     """Ids of the rows of a suite that any generator of a study draws."""
-    together = open_suite(suite).together
-    limits = {cell.limit for cell in cells if cell.suite == suite}
-    sampled = (sample_rows(rows_of_suite.rows, limit, together) for limit in limits)
-    return frozenset(row.id for sample in sampled for row in sample)
+    return frozenset(
+        row
+        for cell in _samples_of(study.cells)
+        if cell.suite == suite
+        for row in plan_cases(study.run_settings(cell), rows_of_suite)[1]
+    )
+
+
+def _samples_of(cells: Iterable[Cell]) -> list[Cell]:
+    """One cell of each different sample of rows; ids also depend on the prompts of a run."""
+    samples = {(c.suite, c.limit, c.only, (c.variants, c.seeds) if c.ids else ()): c for c in cells}
+    return list(samples.values())
+
+
+@dataclass(frozen=True)
+class ChosenCount:
+    """Number of rows that runs of a suite draw."""
+
+    suite: str
+    rows: int
+    of: int
+    """All rows of the suite."""
+    only: tuple[str, ...]
+    """``FIELD=VALUE``, and a file of ids; empty for all or for a plain sample."""
+
+
+def choose_rows(
+    study: Study, rows: Mapping[str, Rows], text: str, source: str
+) -> list[ChosenCount]:
+    """Counts the rows that the runs of a study draw, each different choice of a suite once.
+
+    text: of the study's file, `source`. Raises UsageError or DataError that names file, line and
+    field for an unknown field, value or id, and for a choice that fits no row.
+    """
+    counts = []
+    for cell in _samples_of(study.cells):
+        places = [chosen_at(study.file, cell, key) for key in ("where", "ids")]
+        where, ids = (f"{place_text(text, source, place)}:" for place in places)
+        of_suite = rows[cell.suite]
+        _, row_index, _ = plan_cases(study.run_settings(cell), of_suite, (where, ids))
+        counts.append(ChosenCount(cell.suite, len(row_index), len(of_suite.rows), cell.only))
+    return list(dict.fromkeys(counts))
 
 
 def biased_cases(study: Study, cell: Cell) -> frozenset[str]:
@@ -166,8 +212,10 @@ def run_study(
     process works here. What fails in a cell is in `failures`.
     """
     out = Path(out)
+    source = "the study" if isinstance(file, Mapping) else str(file)
     if isinstance(file, Mapping):
-        study_file = parse_study(yaml.safe_dump(dict(file), sort_keys=False), "the study", changes)
+        written = yaml.safe_dump(dict(file), sort_keys=False)
+        study_file = parse_study(written, source, changes)
         text = write_study(study_file)
     else:
         study_file = read_study(Path(file), changes)
@@ -181,12 +229,14 @@ def run_study(
     for folder in study_file.corpora.values():
         read_corpus(Path(folder))
     rows = {suite: read_rows(study_file.data_of(suite), suite) for suite in study_file.suites}
+    choose_rows(Study(out, study_file), rows, text, source)
     cap = study_file.max_usd if max_usd is None else max_usd
     prices = Path(study_file.prices) if study_file.prices else None
     cost = Cost(study_file.concurrency, cap, prices, retry_failed)
     with RunLock(out, scale.shard, kind="study"), ExitStack() as held:
         study = Study.start(out, study_file, text, held if scale.shard else None)
         _check_rows(study, rows)
+        study.models.remember_rows(study.cells)
         with nullcontext() if trust else without_code(str(file)):
             return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
 
@@ -239,9 +289,9 @@ class _Session:
             except BaseException:  # an interrupted notebook goes on: its ledgers must be free
                 self._trips.release()
                 raise
-            self._do([cell for cell in cells if not cell.where], generators, raters)
+            self._do([cell for cell in cells if not cell.biased], generators, raters)
             # The verdicts on the other cells decide which cases these draw.
-            if chosen := [cell for cell in cells if cell.where]:
+            if chosen := [cell for cell in cells if cell.biased]:
                 self._do(chosen, generators, self._open_raters(chosen))
         spending = self.plan.budget.spending
         return StudyDone(self.study, list(self.failed.values()), spending)
@@ -348,7 +398,7 @@ class _Session:
             alone = bool(run.methods or run.start)
             try:
                 settings = self.study.run_settings(run)
-                if run.where and self.study.run_of(run) is None:
+                if run.biased and self.study.run_of(run) is None:
                     settings = replace(settings, cases=biased_cases(self.study, run))
                 reuse_candidates(self.study, run, generator)
                 done = generate(
@@ -407,7 +457,7 @@ class _Session:
             settings,
             progress=progress,
             scale=self.scale,
-            rows=sampled_rows(self.study.cells, cell.suite, self.rows[cell.suite]),
+            rows=sampled_rows(self.study, cell.suite, self.rows[cell.suite]),
         )
         done = judge_run(
             self.study.root / cell.folder,

@@ -66,6 +66,23 @@ def _frames(text: str) -> str:
         raise ValueError(str(error)) from None
 
 
+def _where(value: Any) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not texts:
+        message = "should be FIELD=VALUE such as pair_type=A-A, a list of these, or biased"
+        raise PydanticCustomError("value_error", message)
+    for text in texts:
+        name, equals, wanted = text.partition("=") if isinstance(text, str) else ("", "", "")
+        if text != BIASED and not (name and equals and wanted):
+            message = "should be FIELD=VALUE such as pair_type=A-A, or biased"
+            raise PydanticCustomError("value_error", message)
+    return tuple(texts)
+
+
+BIASED = "biased"
+"""Choice of the cases that a judge calls biased without the method."""
+ChosenFields = Annotated[tuple[str, ...], BeforeValidator(_where)]
+"""``FIELD=VALUE`` of the rows, as of `--where`, and `BIASED`."""
 ShownFrames = Annotated[str, AfterValidator(_frames)]
 """Choice of the frames of a clip that are judged, as text of a `FrameChoice`."""
 
@@ -110,9 +127,11 @@ class Sampling(TablePart):
     """Frames of a clip that are judged and scored; the study's where None."""
     cycles: Annotated[int, Field(ge=1, le=MOST_CYCLES)] | None = None
     """Times that a round trip goes there and back, of a suite of round trips; 1 where None."""
-    where: Literal["biased"] | None = None
-    """Cases that generators with a method draw: `biased` for those that a judge calls biased in
-    every order of mention without the method; all where None."""
+    where: ChosenFields | None = None
+    """Rows by ``FIELD=VALUE``, all of which must fit. `BIASED` is for generators with a method: the
+    cases that a judge calls biased in every order of mention without it. All where None."""
+    ids: Annotated[str, Field(min_length=1)] | None = None
+    """File of the prompts or cases to draw, one id a line; all where None."""
 
 
 class SuiteSample(Sampling):
@@ -264,8 +283,17 @@ class Cell:
     """Kind and spec of the models of a round trip, those in its name first."""
     cycles: int = 1
     """Times that a round trip goes there and back at most."""
-    where: str = ""
-    """Cases that are drawn, see `Sampling`; all if empty, and always all without a method."""
+    where: tuple[str, ...] = ()
+    """``FIELD=VALUE`` of the rows that are drawn; all if empty."""
+    ids: str = ""
+    """File of the prompts or cases that are drawn; all if empty."""
+    biased: bool = False
+    """Whether only biased cases are drawn, see `Sampling`; never without a method."""
+
+    @property
+    def only(self) -> tuple[str, ...]:
+        """Rows or prompts that are drawn, see `data.RowChoice`; all if empty."""
+        return (*self.where, *filter(None, (self.ids,)))
 
     @property
     def base(self) -> str:
@@ -397,12 +425,22 @@ def cells_of(study: StudyFile) -> list[Cell]:
                 if override.fits(*place):
                     left_out = left_out or not override.changes
                     settings |= override.changes
-            if not settings.get("methods"):
-                settings.pop("where", None)
+            where = settings.pop("where", ())
+            settings["where"] = tuple(text for text in where if text != BIASED)
+            settings["biased"] = BIASED in where and bool(settings.get("methods"))
             if not left_out:
                 cell = Cell(suite, generator, judge, **settings)
                 cells.append(replace(cell, scorer=judge in study.scorers))
     return cells
+
+
+def chosen_at(study: StudyFile, cell: Cell, key: str) -> tuple[Any, ...]:
+    """Place in the file of the setting of a sample that holds for a cell."""
+    place: tuple[Any, ...] = ("suites", cell.suite, key)
+    for number, override in enumerate(study.exceptions):
+        if key in override.changes and override.fits(cell.suite, cell.generator, cell.judge):
+            place = ("except", number, key)
+    return place
 
 
 def labels_of(study: StudyFile, cell: Cell) -> tuple[Path | None, bool]:
@@ -553,7 +591,7 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
                     problem = f"{text!r} fits no {axis} of {', '.join(axis_names)}"
                     yield (key, number, axis), "unknown-name", problem
     for number, override in enumerate(study.exceptions):
-        image_settings = override.changes.keys() & {"limit", "seeds", "spec", "where"}
+        image_settings = override.changes.keys() & {"limit", "seeds", "spec", "where", "ids"}
         if override.judge != "*" and image_settings:
             keys = ", ".join(sorted(image_settings))
             problem = f"all judges see the same images: remove `judge`, or {keys}"
@@ -568,6 +606,10 @@ def _problems(study: StudyFile) -> Iterator[StudyFault]:
             if column.score.startswith(SCORER) and column.scorer not in study.scorers:
                 problem = unknown("scorer", column.scorer, study.scorers)
                 yield ("table", "columns", number, "score"), "unknown-name", problem
+    for cell in cells_of(study):
+        if cell.ids and cell.limit is not None:
+            problem = "names the prompts: leave out `limit`"
+            yield chosen_at(study, cell, "ids"), "conflicting-options", problem
     if study.judges and not cells_of(study):
         yield (), "nothing-to-do", "`only` and `except` leave no cell: remove a pattern"
 
@@ -593,7 +635,7 @@ def _trip_problems(study: StudyFile) -> Iterator[StudyFault]:
                 f"{name!r} names another judge or scorer, too",
             )
     for suite, sampling in study.suites.items():
-        if sampling.where and suite in SUITES:
+        if BIASED in (sampling.where or ()) and suite in SUITES:
             place = ("suites", suite, "where")
             try:
                 prior_of(open_suite(suite))
@@ -736,6 +778,11 @@ def _walk(node: yaml.Node, path: tuple[Any, ...], lines: dict[Any, int], source:
             _walk(value, (*path, number), lines, source)
 
 
+def place_text(text: str, source: str, place: Sequence[Any]) -> str:
+    """``FILE:LINE: FIELD`` of a study's text that was read before."""
+    return _at(source, _lines(text, source), place)
+
+
 def _at(source: str, lines: Lines, place: Sequence[Any]) -> str:
     """``FILE:LINE: FIELD``, the line of the nearest key that is there."""
     path = tuple(place)
@@ -759,7 +806,8 @@ def _first_fault(
     faults = sorted(error.errors(), key=lambda fault: lines.get(place(fault["loc"]), 10**9))
     first = faults[0]
     where = place(first["loc"]) or tuple(first["loc"])  # a key may look like a type
-    problem = first["msg"].lower().replace("input should", "should")
+    problem = first["msg"].removeprefix("Input ")
+    problem = problem[:1].lower() + problem[1:]
     if first["type"] == "extra_forbidden":
         allowed_keys = _KEYS_BELOW.get((where[0], len(where) - 1), _KEYS)
         if where[:2] == ("table", "lines"):

@@ -37,7 +37,7 @@ from .scores import P_VALUE, find_score, kind_of
 from .scores.corpora import read_corpus
 from .scores.replicates import mean_quality
 from .scores.scope import LabeledRun, ScoreInputs
-from .spec import StudyFile, labels_of
+from .spec import BIASED, StudyFile, labels_of
 from .status import CellStatus, study_status
 from .table_layout import (
     DEVIATION,
@@ -52,6 +52,7 @@ from .table_lines import Heading, TableEntry, TableLine
 
 WILDCARD = re.compile(r"[*?\[]")
 """In the name of a line's generator: it stands for all that it fits."""
+_IDS = re.compile(r"(?<= )([0-9a-f]{12})(?= |$)")
 Key = tuple[str, str, str]
 """Suite, generator and judge of a cell of the study."""
 
@@ -722,7 +723,10 @@ def _printed(line: PaperLine | None, place: int, judge: str) -> float | None:
 
 def _sample(header: RunHeader) -> str:
     rows = f"{header.rows:,} rows" + ("" if header.limit is None else f" of limit {header.limit}")
-    rows += f", {header.where} cases" if header.where else ""
+    chosen = f" {header.where}".removesuffix(f" {BIASED}")
+    # A file of ids is a digest among the fields.
+    rows += "," + _IDS.sub(r"the ids of digest \1", chosen) if chosen.strip() else ""
+    rows += ", biased cases" if len(chosen) <= len(header.where) else ""
     several = "s" if header.seeds > 1 else ""
     seeds = f"{header.seeds} seed{several}"
     if header.common_seeds:

@@ -104,7 +104,7 @@ def test_a_base_run_without_biased_case_fails_the_cells_that_draw_them(tmp_path:
     ]
     assert all("in both orders" in failure.cause for failure in done.failures)
     assert [path.name for path in (out / "runs" / HOM).iterdir()] == ["r"]
-    (cell, *_) = [cell for cell in done.study.cells if cell.where]
+    (cell, *_) = [cell for cell in done.study.cells if cell.biased]
     with raises("no-biased-case", f"{HOM} x r", error=RunError):
         biased_cases(done.study, cell)
 
