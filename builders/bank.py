@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
+from yaml import YAMLError
 
 from ..errors import DataError
-from ..parsing import read_yaml
+from ..parsing import MALFORMED, load_yaml, read_yaml
 from ..schema import Struct
 
 E = TypeVar("E", bound=Struct)
@@ -57,6 +59,8 @@ def read_entries(path: Path, model: type[E], faults: BankFaults | None = None) -
     Raises BankError naming all bad ones, or adds them to `faults` and leaves them out.
     """
     entries, own = [], BankFaults() if faults is None else faults
+    with suppress(MALFORMED, OSError, YAMLError):  # what is wrong is named below
+        return list(_sound_entries(path.read_text(encoding="utf-8"), model))
     for number, item in enumerate(_read_list(path), 1):
         try:
             entries.append(model.model_validate(item))
@@ -66,6 +70,19 @@ def read_entries(path: Path, model: type[E], faults: BankFaults | None = None) -
     if faults is None:
         own.raise_any()
     return entries
+
+
+@lru_cache(maxsize=512)
+def _sound_entries(text: str, model: type[E]) -> tuple[E, ...]:
+    """Every entry of a file without faults; raises anything for another one.
+
+    Cached, because tables that are made of the same file read it each, and a bank that somebody
+    edits has most files in common with the shipped one.
+    """
+    items = load_yaml(text, "")
+    if not isinstance(items, list):
+        raise ValueError
+    return tuple(map(model.model_validate, items))
 
 
 def read_folder(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forking import ForkingCommand, without_waiting
+from forking import ForkingCommand, keep_parser, rarely_collect, without_waiting
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
@@ -54,6 +54,7 @@ for library in ("OMP", "OPENBLAS", "MKL"):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    keep_parser()
     # huggingface_hub and datasets read these when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # What is lost when the power fails, no test can see: none waits for the disk.
 os.fsync = without_waiting
+rarely_collect()
 
 
 @pytest.fixture(autouse=True, scope="session")
