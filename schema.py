@@ -994,8 +994,10 @@ _SCALARS = {str: "string", int: "int64", float: "float64", bool: "bool"}
 
 def canonical(value: Any) -> bytes:
     """`value` as canonical JSON: sorted keys, UTF-8, no spaces."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return text.encode()
+    return _CANONICAL.encode(value).encode()
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def item_id(suite: str, *key: Any) -> str:

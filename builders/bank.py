@@ -59,7 +59,7 @@ def read_entries(path: Path, model: type[E], faults: BankFaults | None = None) -
     Raises BankError naming all bad ones, or adds them to `faults` and leaves them out.
     """
     entries, own = [], BankFaults() if faults is None else faults
-    with suppress(MALFORMED, OSError, YAMLError):  # what is wrong is named below
+    with suppress(*MALFORMED, OSError, YAMLError):  # what is wrong is named below
         return list(_sound_entries(path.read_text(encoding="utf-8"), model))
     for number, item in enumerate(_read_list(path), 1):
         try:

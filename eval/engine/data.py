@@ -7,6 +7,7 @@ import json
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from ...release import (
     load,
     means_folder,
     no_release,
+    parquet_path,
     published_file,
     warn_if_unknown,
 )
@@ -50,6 +52,8 @@ _log = logging.getLogger(__name__)
 
 HELD = 5_000
 """Rows of a config up to which they stay in memory, 1.4 kB each."""
+SMALL = 1_000_000
+"""Bytes of a config's file up to which its rows are kept for whoever reads them next."""
 AT_PLACES = "?places=true"
 """Ending of a release whose prompts are to name a place."""
 _HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "image", "status"}
@@ -98,7 +102,7 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         return Rows.of(file_rows)
     if root.is_dir():
         expected = published_file(root, config, data)
-        rows, digest = _rows_of(iter_records(root, config), config, data)
+        rows, digest = _rows_of_folder(root, config, data)
         if digest != expected.get("rows_sha256"):
             raise ReleaseError(
                 f"{data}, {config}: rows differ from the release's checksums", code="changed-file"
@@ -119,6 +123,26 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
             code="nothing-to-do",
         )
     return Rows(active, digest, commit)
+
+
+def _rows_of_folder(root: Path, config: str, data: str) -> tuple[Sequence[Row], str]:
+    """As `_rows_of`. Of a small file they are kept while it is the same, as the steps of a study
+    read what those before them did."""
+    path = root / parquet_path(config)
+    if image_columns(config) or not path.is_file():
+        return _rows_of(iter_records(root, config), config, data)
+    file = path.stat()
+    if file.st_size > SMALL:
+        return _rows_of(iter_records(root, config), config, data)
+    as_it_is = (file.st_dev, file.st_ino, file.st_mtime_ns, file.st_size)
+    return _kept_rows(root, config, data, as_it_is)
+
+
+@lru_cache(maxsize=4)
+def _kept_rows(
+    root: Path, config: str, data: str, as_it_is: tuple[int, ...]
+) -> tuple[Sequence[Row], str]:
+    return _rows_of(iter_records(root, config), config, data)
 
 
 def _rows_of(

@@ -316,17 +316,12 @@ def _normal(k: int, resamples: int, seed: int) -> Array:
 def _together(means: _Means, resamples: int, seed: int) -> Array:
     """Draws of the means, shape (resamples, k), correlated as the means of the clusters are."""
     normal = _normal(len(means.share), resamples, seed) @ _root(means)
-    chi_squared = np.stack(
-        [
-            _chi_squared(float(freedom), resamples, len(means.share), seed)
-            for freedom in means.freedom
-        ],
-        axis=1,
-    )
-    wider = np.sqrt(means.freedom / np.maximum(chi_squared, 1e-300))
-    t = normal * np.where(means.varied, wider, 1.0)
+    t = normal
+    for column in np.flatnonzero(means.varied):
+        t[:, column] *= _wider(float(means.freedom[column]), resamples, len(means.share), seed)
     skew = np.where(means.varied, _skew(means.share, means.items, means.effective), 0.0)
-    t *= 1 + np.maximum(0, skew * np.sign(t)) * np.abs(t)
+    if skew.any():
+        t *= 1 + np.maximum(0, skew * t)
     if not means.alike.any():
         return _wilson_at(means, t)
     if means.alike.all():
@@ -335,8 +330,9 @@ def _together(means: _Means, resamples: int, seed: int) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _chi_squared(freedom: float, resamples: int, k: int, seed: int) -> Array:
-    """Draws of shape (resamples,), the same level for a normal draw of k means and its opposite.
+def _wider(freedom: float, resamples: int, k: int, seed: int) -> Array:
+    """By how much draws of Student's t are wider than normal ones, shape (resamples,); the same for
+    a normal draw of k means and its opposite.
 
     Cached, because quantiles take long and the groups of a run share a few numbers of clusters.
     """
@@ -345,7 +341,8 @@ def _chi_squared(freedom: float, resamples: int, k: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     half = (resamples + 1) // 2
     rng.standard_normal((half, k))  # what `_normal` draws
-    return np.asarray(np.tile(2 * gammaincinv(freedom / 2, rng.random(half)), 2)[:resamples])
+    chi_squared = np.tile(2 * gammaincinv(freedom / 2, rng.random(half)), 2)[:resamples]
+    return np.asarray(np.sqrt(freedom / np.maximum(chi_squared, 1e-300)))
 
 
 def _apart(means: _Means, resamples: int, seed: int) -> Array:
@@ -366,10 +363,18 @@ def _root(means: _Means) -> Array:
 def _wilson_at(means: _Means, t: Array) -> Array:
     """The mean from which the one seen is t standard errors off (above it where t > 0)."""
     share, items = means.share, np.maximum(means.items, 1e-9)
-    squared = t**2
-    center = share + squared / (2 * items)
-    half = t * np.sqrt(share * (1 - share) / items + squared / (4 * items**2))
-    return np.asarray(np.clip((center - half) / (1 + squared / items), 0, 1))
+    squared = t * t
+    half = squared / (4 * items**2)
+    half += share * (1 - share) / items
+    np.sqrt(half, out=half)
+    half *= t
+    mean = squared / (2 * items)
+    mean += share
+    mean -= half
+    squared /= items
+    squared += 1
+    mean /= squared
+    return np.asarray(np.clip(mean, 0, 1, out=mean))
 
 
 def _exceptions(means: _Means, t: Array) -> Array:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from refusals import raises
+from releases import RULES, small_release
 
-from counterprior.eval.engine.data import _rows_of
+from counterprior.eval.engine.data import _rows_of, read_rows
 from counterprior.eval.selftest import rows as trials
 from counterprior.human_labels import read_labels
 from counterprior.parsing import RowError
-from counterprior.release import ReleaseError
+from counterprior.release import ReleaseError, parquet_path
 
 SUITE = "t2i_homogenization"
 CHANGES: dict[str, dict[str, Any]] = {
@@ -40,6 +42,16 @@ def test_a_row_that_does_not_fit_is_named(name: str, survived: Callable[[str, bo
     well = "\n" not in str(caught.value) and len(str(caught.value)) < 400
     survived("rows that do not fit", well)
     assert well
+
+
+def test_kept_rows_are_those_of_the_file_as_it_is(tmp_path: Path) -> None:
+    data = str(small_release(tmp_path / "release"))
+    rows = read_rows(data, RULES).rows
+    assert rows and read_rows(data, RULES).rows[0] is rows[0]
+    path = tmp_path / "release" / parquet_path(RULES)
+    pq.write_table(pq.read_table(path).slice(1), path)
+    with raises("changed-file", f"{data}, {RULES}", error=ReleaseError):
+        read_rows(data, RULES)
 
 
 def test_labels_of_a_file_that_names_a_column_twice_are_refused(tmp_path: Path) -> None:

@@ -316,7 +316,7 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "code"),
-    [("a: 1", "wrong-type"), ("- [", "bad-yaml"), (None, "no-such-file")],
+    [("a: 1", "wrong-type"), ("{}", "wrong-type"), ("- [", "bad-yaml"), (None, "no-such-file")],
 )
 def test_rejects_files_that_are_not_banks(bank: Path, content: str | None, code: str) -> None:
     file = bank / "coco.yaml"
@@ -325,3 +325,15 @@ def test_rejects_files_that_are_not_banks(bank: Path, content: str | None, code:
         file.write_text(content)
     with raises(code, file, error=BankError):
         _ = Banks(bank).coco
+
+
+def test_a_file_that_was_edited_is_read_anew(bank: Path) -> None:
+    file = bank / "coco.yaml"
+    before = Banks(bank).coco
+    file.write_text(file.read_text().replace("label: person", "label: human", 1))
+    after = Banks(bank).coco
+    assert [(a.label, b.label) for a, b in zip(before, after, strict=True) if a != b] == [
+        ("person", "human")
+    ]
+    after.clear()
+    assert Banks(bank).coco
