@@ -174,6 +174,19 @@ def cluster_interval(
     return estimates
 
 
+def cluster_values(
+    values: ArrayLike,
+    clusters: ArrayLike,
+    ends: tuple[float, float],
+    statistic: Statistic | None = None,
+) -> list[float]:
+    """The values of `cluster_interval`, of the same arguments, without their intervals."""
+    means = _means(*clustered(values, clusters), ends)
+    scaled = ends[0] + (ends[1] - ends[0]) * means.share
+    estimates: list[float] = np.atleast_1d(statistic(scaled) if statistic else scaled).tolist()
+    return estimates
+
+
 def jackknife_interval(
     values: ArrayLike, clusters: ArrayLike, ends: tuple[float, float], statistic: Statistic
 ) -> Estimate:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.bounds import bounded_interval
-from ..stats.clusters import Statistic, cluster_interval
+from ..stats.clusters import Statistic, cluster_interval, cluster_values
 from ..stats.comparison import sign_flip
-from ..stats.estimate import LOG_ODDS, Estimate
+from ..stats.estimate import LOG_ODDS
 from ..stats.intervals import NOTHING, Interval, folded
 from ..stats.log_odds import conditional_log_odds
 from .worths import Worth
@@ -316,20 +316,26 @@ def _bounds(
     if missing is None or not missing.any():
         return [NOTHING] * number
     varied = np.flatnonzero(missing.any(axis=0))
-    cases: list[list[Estimate]] = []
+    filled: list[Array] = []
     corners: Iterable[tuple[float, ...]] = product(ends, repeat=len(varied))
     if statistic is None:  # each mean depends on its own column alone
         corners = ((end,) * len(varied) for end in ends)
     for values in corners:
         fill = np.zeros(columns.shape[1])
         fill[varied] = values
-        cases.append(cluster_interval(np.where(missing, fill, columns), clusters, ends, statistic))
+        filled.append(np.where(missing, fill, columns))
+    # Intervals take long, and most corners are neither the worst nor the best case.
+    cases = [cluster_values(corner, clusters, ends, statistic) for corner in filled]
+    of_statistics = [of_corner.__getitem__ for of_corner in zip(*cases, strict=True)]
+    numbers = range(len(filled))
+    extremes = [(min(numbers, key=value), max(numbers, key=value)) for value in of_statistics]
+    estimates = {
+        corner: cluster_interval(filled[corner], clusters, ends, statistic)
+        for corner in sorted({corner for pair in extremes for corner in pair})
+    }
     return [
-        bounded_interval(
-            min(of_statistic, key=lambda case: case.value),
-            max(of_statistic, key=lambda case: case.value),
-        )
-        for of_statistic in zip(*cases, strict=True)
+        bounded_interval(estimates[worst][number], estimates[best][number])
+        for number, (worst, best) in enumerate(extremes)
     ]
 
 
