@@ -406,7 +406,8 @@ def _as_unicode(columns: dict[str, Any]) -> pa.Table:
 def _check_text(kind: pa.DataType, name: str, path: str) -> None:
     import pyarrow as pa
 
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    texts = kind.value_type if pa.types.is_dictionary(kind) else kind  # a category of pandas
+    if not (pa.types.is_string(texts) or pa.types.is_large_string(texts)):
         raise SourceError(f"{path}: the {name} column is {kind}, not text", code="wrong-type")
 
 

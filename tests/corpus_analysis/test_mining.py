@@ -287,6 +287,21 @@ def test_unsuitable_source_is_named(
         read_shard(list_shards(asked)[0], asked)
 
 
+def test_captions_that_pandas_wrote_as_a_category_are_read(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(ROWS)
+    captions = table["TEXT"].dictionary_encode()
+    numbers = table["WIDTH"].dictionary_encode()
+    table = table.set_column(table.column_names.index("TEXT"), "TEXT", captions)
+    table = table.set_column(table.column_names.index("WIDTH"), "WIDTH", numbers)
+    pq.write_table(table, tmp_path / "a.parquet")
+    settings = SourceSettings((str(tmp_path / "a.parquet"),))
+    read = read_shard(list_shards(settings)[0], settings)
+    assert read.column("caption").to_pylist() == [row["TEXT"] for row in ROWS]
+    settings = replace(settings, caption_column="WIDTH")
+    with raises("wrong-type", "int64", error=SourceError):
+        read_shard(list_shards(settings)[0], settings)
+
+
 def test_broken_missing_and_repeated_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
     with raises("unreadable-file", "bad.parquet", error=SourceError):
