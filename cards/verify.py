@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..clip_files import ClipError, read_clip
+from ..errors import UsageError
 from ..eval.publishing.card import card_problems
 from ..eval.publishing.publication import CONFIGS, PUBLICATION, Publication, read_publication
 from ..eval.publishing.restoring import recompute
@@ -24,7 +25,6 @@ from ..images import pixels_digest
 from ..progress import Progress, silent
 from ..release import (
     CHECKSUMS,
-    OWN_FILES,
     SIGNATURE_FILE,
     Problem,
     ReleaseError,
@@ -45,6 +45,7 @@ from ..schema import ROWS, SPLIT
 from .croissant_records import CROISSANT
 from .errors import HubError
 from .manifest import MANIFEST, Manifest, read_manifest
+from .publications import as_entry, fetch_without_images
 from .remote import Repository, Tree
 from .signatures import signer
 from .validate import ReleaseReport, integrity
@@ -61,6 +62,7 @@ def verify_release(
     as_reader: bool = False,
     sha256: str | None = None,
     signed_by: Path | None = None,
+    entry: bool = False,
 ) -> ReleaseReport:
     """Compares a release with its own checksums, manifest and Croissant file, without a cache, and
     with what is known outside of it: a digest, a signature, or the rows that this package knows.
@@ -68,9 +70,9 @@ def verify_release(
     path_or_repo: a release folder, or `namespace/name`. revision: tag, branch or commit of a
     repository; None for the newest commit. as_reader: also load every config as a reader would.
     sha256: the digest of the release, or that of all its rows. signed_by: file of allowed signers,
-    of whom one must have signed it. The scores of a publication are computed again. Raises
-    ReleaseError if there is neither a release nor a publication, and HubError if the Hub does not
-    provide it.
+    of whom one must have signed it. The scores of a publication are computed again; with `entry` it
+    must also be fit to stand beside others. Raises ReleaseError if there is neither a release nor a
+    publication, HubError if the Hub does not provide it, and UsageError for `entry` of a release.
     """
     anchors = _Anchors(sha256, signed_by)
     root = Path(path_or_repo)
@@ -82,8 +84,10 @@ def verify_release(
         refuse_pipes(root)
         if (root / PUBLICATION).is_file():
             report = anchors.compare(check_publication(root), root)
+            report = as_entry(report, root) if entry else report
             load_problems = _loading(read_publication(root), str(root), None) if as_reader else ()
             return replace(report, problems=(*report.problems, *load_problems))
+        _refuse_entry(entry, path_or_repo)
         manifest = read_manifest(root)
         problems, notes = integrity(root, manifest)
         loaded = _load_problems(manifest, str(root), None) if as_reader else ()
@@ -96,7 +100,8 @@ def verify_release(
     name = f"{repository.name}@{commit}"
     tree = repository.tree(commit)
     if PUBLICATION in tree:
-        return _verify_publication(repository, commit, tree, revision, as_reader, anchors)
+        return _verify_publication(repository, commit, tree, revision, as_reader, anchors, entry)
+    _refuse_entry(entry, path_or_repo)
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "release"
         try:
@@ -172,6 +177,16 @@ def _rows_digest(root: Path) -> str:
     return combined_rows_digest(rows) if rows else ""
 
 
+def _refuse_entry(entry: bool, name: str) -> None:
+    """Raises UsageError if a release of rows was to be verified as an entry."""
+    if entry:
+        raise UsageError(
+            f"{name} is a release of rows, no publication of images and verdicts",
+            "leave out --entry",
+            code="conflicting-options",
+        )
+
+
 def check_publication(
     root: Path, progress: Progress = silent, *, quick: bool = False
 ) -> ReleaseReport:
@@ -239,34 +254,16 @@ def _verify_publication(
     revision: str | None,
     as_reader: bool,
     anchors: _Anchors,
+    entry: bool,
 ) -> ReleaseReport:
-    """A publication on the Hub: all but its images is fetched, and of those every digest compared.
-
-    There may be more images than a disk holds, so of these the Hub's own digests are compared.
-    """
-    small = [name for name in tree if not name.startswith("images/")]
+    """A publication on the Hub: all but its images is fetched, and every digest compared."""
     with TemporaryDirectory() as temporary:
         root = Path(temporary) / "publication"
-        repository.download(commit, root, only=small)
-        publication = read_publication(root)
-        listed = read_checksums(root)["files"]
-        problems = [
-            Problem(name, f"is not in {CHECKSUMS}")
-            for name in sorted({*tree} - {*listed, *OWN_FILES})
-        ]
-        for name, entry in listed.items():
-            if name not in tree:
-                problems.append(Problem(name, "is missing"))
-                continue
-            same = tree[name].digest == entry["sha256"]
-            if not same and not (name in small and sha256_file(root / name) == entry["sha256"]):
-                problems.append(Problem(name, f"bytes differ from {CHECKSUMS} (sha256)"))
+        publication, problems = fetch_without_images(repository, commit, tree, root)
         problems += card_problems(root, publication)
-        for file in publication.of("images"):
-            if file.file in tree:
-                repository.download_columns(commit, file.file, root, left_out=("image", "video"))
         checked = recompute(root)
         anchored = anchors.compare(ReleaseReport("", ()), root)
+        anchored = as_entry(anchored, root) if entry else anchored
     if publication.repo_id != repository.name:
         message = f"says {publication.repo_id!r}, but it is in {repository.name!r}"
         problems.append(Problem(PUBLICATION, message, field="repo_id"))

@@ -261,7 +261,10 @@ def _own_rule(benchmark: str) -> list[str]:
 
 
 def report(
-    runs: Annotated[list[Path], Argument(help="A study, or folders of judged runs.")],
+    runs: Annotated[
+        list[Path],
+        Argument(help="A study, folders of judged runs, or publications (hub:NAMESPACE/NAME@TAG)."),
+    ],
     out: Annotated[Path, Output(help="Folder of the site.")],
     judges: ScoreOptions,
     site: SiteOptions,
@@ -280,13 +283,14 @@ def report(
 
     Example: `counterprior report runs/a runs/b --out site`
     """
+    from ..cards.publications import runs_of
     from ..eval.report.site import write_report
     from ..eval.studies.status import runs_of_study
 
     forms = [*(site.export or ()), *(["hub"] if create_pr else [])]
     benchmark = _benchmark(forms, site.dataset, endpoint) if create_pr else None
-    study, judged = runs_of_study(runs, judges.partial)
-    with progress_bar() as progress:
+    with progress_bar() as progress, runs_of(runs) as at_hand:
+        study, judged = runs_of_study(at_hand, judges.partial)
         page = write_report(
             judged,
             out,

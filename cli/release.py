@@ -318,6 +318,9 @@ def verify(
     signed_by: Annotated[
         Path | None, Input(help="File of allowed signers: a name and an SSH key in each line.")
     ] = None,
+    entry: Annotated[
+        bool, Input("--entry", help="Also refuse what can't stand on a leaderboard.")
+    ] = False,
     holdout: Annotated[
         Path | None,
         Input(
@@ -343,6 +346,7 @@ def verify(
             "--load": load,
             "--sha256": sha256,
             "--signed-by": signed_by,
+            "--entry": entry,
         }
         if ignored := [name for name, value in others.items() if value not in (None, False)]:
             raise UsageError(
@@ -355,7 +359,7 @@ def verify(
     from ..cards.verify import verify_release
 
     report = verify_release(
-        path_or_repo, revision, as_reader=load, sha256=sha256, signed_by=signed_by
+        path_or_repo, revision, as_reader=load, sha256=sha256, signed_by=signed_by, entry=entry
     )
     print_report(report, json)
 

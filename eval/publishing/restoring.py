@@ -15,6 +15,7 @@ from ...release import Problem
 from ..core import Case, Verdict
 from ..engine.run import TEXTS, CaseResult, Run, RunHeader
 from ..results.judge_check import JudgeCheck, write_checks
+from ..results.names import slugify
 from ..results.scoring import ScoreSettings, score_run
 from ..store.verdicts import VERDICTS, Answered, VerdictLog
 from ..suites import open_suite
@@ -58,11 +59,11 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
         limit=run.limit,
         generator=run.identity,
     )
-    rows = list(_rows_of(root, publication, run, "images", _CASE_COLUMNS))
+    rows = list(rows_of(root, publication, run, "images", _CASE_COLUMNS))
     restored = Run.start(out, header, [_case(row) for row in rows])
     write_rows(out / "images.jsonl", [_image(row) for row in rows])
     verdicts: dict[str, list[dict[str, Any]]] = {judge.id: [] for judge in run.judges}
-    for row in _rows_of(root, publication, run, "verdicts"):
+    for row in rows_of(root, publication, run, "verdicts"):
         verdicts[row["judge_id"]].append(_answered(row).to_record())
     for judge in run.judges:
         log = VerdictLog.start(out / "verdicts" / judge.id, judge.identity)
@@ -71,6 +72,16 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
     if places:
         write_checks(out, [parse_as(JudgeCheck, check, place) for check, place in places])
     return restored
+
+
+def restore_runs(root: Path, out: Path) -> list[Path]:
+    """Restores every run of a publication to the folder SUITE/GENERATOR in `out`, in the order of
+    the publication. Raises as `restore_run`, and as `read_publication`."""
+    publication = read_publication(root)
+    return [
+        restore_run(root, publication, run, out / run.suite / slugify(run.generator)).root
+        for run in publication.runs
+    ]
 
 
 def recompute(root: Path) -> Recomputed:
@@ -97,7 +108,7 @@ def recompute(root: Path) -> Recomputed:
             problems.append(Problem("verdicts", f"can't be scored: {reason}", run.name))
             continue
         published: dict[str, dict[ScoreKey, Any]] = {judge.id: {} for judge in run.judges}
-        for row in _rows_of(root, publication, run, "scores"):
+        for row in rows_of(root, publication, run, "scores"):
             published.setdefault(row["judge_id"], {})[row["score"], row["group"]] = row
         for judge in run.judges:
             recomputed = {}
@@ -133,7 +144,7 @@ def _differences(
                 break
 
 
-def _rows_of(
+def rows_of(
     root: Path,
     publication: Publication,
     run: PublishedRun,

@@ -20,11 +20,17 @@ from loopback_hub import TOKEN, LoopbackHub
 from published import KEY, publish, published_run
 from pushing import FORKS, REPO, at, online, plan_of, push, push_to_die
 from refusals import raises
+from releases import small_release
+from typer.testing import CliRunner, Result
 
 from counterprior.cards.errors import HubError
+from counterprior.cards.publications import as_entry
 from counterprior.cards.remote import Repository
+from counterprior.cards.validate import ReleaseReport
 from counterprior.cards.verify import verify_release
+from counterprior.cli.main import app
 from counterprior.eval.publishing.publication import read_publication, shard_path, write_publication
+from counterprior.release import known_rows
 
 assert FORKS  # the server of processes to kill
 
@@ -211,14 +217,7 @@ def test_names_each_difference_of_a_changed_publication(world: Published, tmp_pa
         return buffer.getvalue()
 
     verdicts, images = (shard_path(config, 0, 1) for config in ("verdicts", "images"))
-    with (
-        copied(world, tmp_path) as hub,
-        patch("huggingface_hub.constants.ENDPOINT", hub.url),
-        patch(
-            "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
-            hub.url + "/{repo_id}/resolve/{revision}/{filename}",
-        ),
-    ):
+    with on_a_hub(world, tmp_path) as hub:
         assert found(hub) == []
         hub.commit(REPO, {verdicts: relabeled(world.old[verdicts])})
         told = found(hub)
@@ -235,6 +234,114 @@ def test_names_each_difference_of_a_changed_publication(world: Published, tmp_pa
         told = found(hub)
         assert any(line.startswith("README.md:line ") for line in told)
         assert f"{images}: bytes differ from checksums.json (sha256)" in told
+
+
+@contextmanager
+def on_a_hub(world: Published, tmp_path: Path) -> Iterator[LoopbackHub]:
+    template = "/{repo_id}/resolve/{revision}/{filename}"
+    with (
+        copied(world, tmp_path) as hub,
+        patch("huggingface_hub.constants.ENDPOINT", hub.url),
+        patch("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", hub.url + template),
+    ):
+        yield hub
+
+
+def command(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_publications_of_several_people_make_a_leaderboard(
+    world: Published, tmp_path: Path
+) -> None:
+    """One on the Hub, which is fetched without its images, and one in a folder."""
+    other = tmp_path / "other"
+    study = tmp_path / "study"
+    published_run(study / "runs/t2i_homogenization/mine", "t2i_homogenization", "mine", seed=5)
+    publish(study, other)
+    with on_a_hub(world, tmp_path):
+        done = command("report", f"hub:{REPO}@v1.0.0", other, "--out", tmp_path / "site")
+        assert done.exit_code == 0, done.output
+    results = json.loads((tmp_path / "site" / "report.json").read_text())["results"]
+    assert {result["folder"] for result in results} == {"fair", "mine"}
+    for judge in read_publication(world.first).runs[0].judges:
+        (theirs,) = (
+            score["value"]
+            for result in results
+            if (result["folder"], result["judge"]) == ("fair", judge.name)
+            for score in result["scores"]
+            if (score["name"], score["group"]) == (judge.headline.score, "all")
+        )
+        assert theirs == judge.headline.value
+
+    (other / "verdicts" / Path(shard_path("verdicts", 0, 1)).name).write_bytes(b"changed")
+    done = command("report", other, "--out", tmp_path / "site2")
+    assert done.exit_code == 1 and "is not what checksums.json says" in " ".join(
+        done.output.split()
+    )
+
+
+def test_a_publication_without_a_version_is_no_entry(world: Published, tmp_path: Path) -> None:
+    with on_a_hub(world, tmp_path):
+        for name in (REPO, f"{REPO}@main"):
+            done = command("report", f"hub:{name}", "--out", tmp_path / "site")
+            assert done.exit_code == 2 and "names no version" in done.output
+
+
+def test_an_entry_of_a_leaderboard_is_whole_and_checked(world: Published, tmp_path: Path) -> None:
+    with on_a_hub(world, tmp_path):
+        done = command("verify", REPO, "--revision", "v1.0.0", "--entry", "--json")
+    assert done.exit_code == 1
+    report = json.loads(done.stdout)
+    told = [f"{p['row']} {p['field']} {p['message']}" for p in report["problems"]]
+    name = "t2i_homogenization/fair"
+    assert f"{name} rows_sha256 its rows are none that this package knows" in told[0]
+    assert f"{name} images lacks images (1 error, 1 missing)" in told[1].replace(
+        "1 missing, 1 error", "1 error, 1 missing"
+    )
+    assert len(told) == 2
+
+    whole = read_publication(world.first)
+    (entry,) = whole.runs
+    sound = entry.model_copy(
+        update={
+            "rows_sha256": known_rows()[entry.suite][0],
+            "images": {"made": 7, "refused": 1},
+        }
+    )
+    unchecked = [
+        judge.model_copy(
+            update={"headline": judge.headline.model_copy(update={"marks": ["unchecked"]})}
+        )
+        for judge in entry.judges
+    ]
+    folder = Path(shutil.copytree(world.first, tmp_path / "sound"))
+    for run, wrong in (
+        (sound, []),
+        (sound.model_copy(update={"limit": 3}), ["limit"]),
+        (sound.model_copy(update={"judges": unchecked}), ["judges", "judges"]),
+    ):
+        write_publication(whole.model_copy(update={"runs": [run]}), folder)
+        report = as_entry(ReleaseReport("", ()), folder)
+        assert [problem.field for problem in report.problems] == wrong
+
+
+def test_prompts_that_a_server_rewrote_are_counted(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    root = published_run(study / "runs/t2i_homogenization/api", "t2i_homogenization", "api")
+    lines = [json.loads(line) for line in (root / "images.jsonl").read_text().splitlines()]
+    for number, line in enumerate(lines[5:8]):
+        told = {"revised_prompt": ["A cat and a dog on a sofa.", "", None][number]}
+        line["report"] = json.dumps(told)
+    (root / "images.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    publish(study, tmp_path / "out")
+    report = as_entry(ReleaseReport("", ()), tmp_path / "out")
+    assert report.notes == ("t2i_homogenization/api: 1 of 8 prompts rewritten by the server",)
+
+
+def test_a_release_of_rows_is_no_entry(tmp_path: Path) -> None:
+    done = command("verify", small_release(tmp_path / "release"), "--entry")
+    assert done.exit_code == 2 and "is a release of rows" in " ".join(done.output.split())
 
 
 def test_prompts_of_a_hold_out_stay_private(world: Published, tmp_path: Path) -> None:
