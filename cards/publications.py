@@ -6,7 +6,6 @@ are drawn as one site (`report`), from the published verdicts, without fetching 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,21 +13,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import UsageError
+from ..eval.publishing.entries import entry_faults
 from ..eval.publishing.publication import (
     PUBLICATION,
     Publication,
-    PublishedRun,
     read_publication,
 )
-from ..eval.publishing.restoring import restore_runs, rows_of
-from ..eval.results.marks import MARKS
-from ..eval.results.names import slugify
+from ..eval.publishing.restoring import restore_runs
 from ..release import (
     CHECKSUMS,
     OWN_FILES,
     Problem,
     ReleaseError,
-    known_rows,
     read_checksums,
     sha256_file,
     verify_files,
@@ -59,7 +55,7 @@ def runs_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
                 root = _fetched(name, Path(temporary) / "fetched" / str(number))
             if (root / PUBLICATION).is_file():
                 _refuse_changed(str(path), verify_files(root) if root is path else [])
-                runs += restore_runs(root, Path(temporary) / str(number) / slugify(name))
+                runs += restore_runs(root, Path(temporary) / str(number), name)
             else:
                 runs.append(path)
         yield runs
@@ -123,47 +119,7 @@ def fetch_without_images(
 
 
 def as_entry(report: ReleaseReport, root: Path) -> ReleaseReport:
-    """The report of a publication with what keeps it from standing beside others: rows that are a
-    sample or unknown, images that were not made, judges that were not checked or failed.
-
-    How many prompts a server rewrote before it drew them, by its own account, is a note.
-    """
-    publication = read_publication(root)
-    problems = [
-        Problem(PUBLICATION, message, place, field)
-        for run in publication.runs
-        for message, place, field in _faults(run)
-    ]
-    notes = []
-    for run in publication.runs:
-        if rewritten := _rewritten(root, publication, run):
-            notes.append(
-                f"{run.name}: {rewritten:,} of {run.cases:,} prompts rewritten by the server"
-            )
+    """The report of a publication with what keeps it from standing beside others, and with how many
+    prompts a server rewrote before it drew them, by its own account, as a note."""
+    problems, notes = entry_faults(root)
     return replace(report, problems=(*report.problems, *problems), notes=(*report.notes, *notes))
-
-
-def _faults(run: PublishedRun) -> Iterator[tuple[str, str, str]]:
-    """Message, place and field of what is wrong with a run of an entry."""
-    if run.rows_sha256 not in known_rows().get(run.suite, ()):
-        message = "its rows are none that this package knows: run a released version"
-        yield message, run.name, "rows_sha256"
-    if run.limit is not None:
-        yield f"is of a sample of {run.limit:,} rows: run all", run.name, "limit"
-    lacking = {name: n for name, n in run.images.items() if name in ("missing", "error") and n}
-    if lacking:
-        counts = ", ".join(f"{n:,} {status}" for status, n in lacking.items())
-        message = f"lacks images ({counts}): run again until none is; a refusal is an answer"
-        yield message, run.name, "images"
-    for judge in run.judges:
-        for name in judge.headline.marks:
-            legend = MARKS[name].legend if name in MARKS else name
-            yield legend, f"{run.name}, {judge.name}", "judges"
-
-
-def _rewritten(root: Path, publication: Publication, run: PublishedRun) -> int:
-    """Images that a server drew of another prompt than it was sent, as it reported."""
-    rows = rows_of(root, publication, run, "images", ["suite", "generator", "prompt", "report"])
-    reports = ((row["prompt"], json.loads(row["report"] or "{}")) for row in rows)
-    revised = ((prompt, report.get("revised_prompt")) for prompt, report in reports)
-    return sum(text not in (None, "", prompt) for prompt, text in revised)

@@ -74,12 +74,12 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
     return restored
 
 
-def restore_runs(root: Path, out: Path) -> list[Path]:
-    """Restores every run of a publication to the folder SUITE/GENERATOR in `out`, in the order of
-    the publication. Raises as `restore_run`, and as `read_publication`."""
-    publication = read_publication(root)
+def restore_runs(root: Path, out: Path, name: str) -> list[Path]:
+    """Restores every run of a publication to the folder NAME/SUITE/GENERATOR in `out`, in the order
+    of the publication. Raises as `restore_run`, and as `read_publication`."""
+    publication, folder = read_publication(root), out / slugify(name)
     return [
-        restore_run(root, publication, run, out / run.suite / slugify(run.generator)).root
+        restore_run(root, publication, run, folder / run.suite / slugify(run.generator)).root
         for run in publication.runs
     ]
 

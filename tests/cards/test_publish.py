@@ -276,7 +276,7 @@ def test_publications_of_several_people_make_a_leaderboard(
 
     (other / "verdicts" / Path(shard_path("verdicts", 0, 1)).name).write_bytes(b"changed")
     done = command("report", other, "--out", tmp_path / "site2")
-    assert done.exit_code == 1 and "is not what checksums.json says" in " ".join(
+    assert done.exit_code == 2 and "is not what checksums.json says" in " ".join(
         done.output.split()
     )
 
