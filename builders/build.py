@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import RunFailed, UsageError
 from ..eval.generators import open_generator
 from ..progress import Progress, silent
-from ..schema import Row, SeededRow
+from ..scenes.vector import VectorImage
+from ..schema import ROWS, Row, SeededRow
 from ..specs import Spec
 from .bank import DEFAULT_BANK, BankError, read_entries
 from .build_result import (
@@ -29,7 +30,9 @@ from .build_result import (
 from .consistency import LICENSE, TEXTS
 from .constrained import ConstrainedPair
 from .counterfactual import CounterfactualScene
-from .seeds import RENDERER, checked_seeds, described, draw_seeds
+from .drawings import drawing
+from .gold import begin_gold
+from .seeds import RENDERER, begin_seeds, checked_seeds, described, draw_seeds
 from .suite import Banks, Fault
 from .suites import SUITES
 from .votes import Votes, review_by_people, vote_on, voted
@@ -57,7 +60,7 @@ class BuildSettings:
     seed_license: str = ""
     """SPDX id of the license of another generator's images."""
     jobs: int = 1
-    """Number of processes in which the renderer draws; the result does not depend on it."""
+    """Number of processes that draw; the result does not depend on it."""
 
     @property
     def seed_source(self) -> str:
@@ -84,19 +87,9 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     _check_seeds(settings)
     banks = Banks.at(settings.bank)
     changes = read_changes(settings.bank)
-    rows: dict[str, list[Row]] = {}
-    for number, name in enumerate(n for n in SUITES if n in config_names):
-        progress("items", number, len(config_names))
-        config_rows = _sampled(name, banks, settings.seed)
-        if config_rows:
-            rows[name] = config_rows
-        elif name in settings.configs or not SUITES[name].optional:
-            nothing = f"{settings.bank}: has no entry for {name}"
-            raise BankError(
-                f"{nothing}; fill it, or name the configs to build with --config", code="empty-bank"
-            )
-    progress("items", len(config_names), len(config_names))
-    identity, check = _draw(rows, settings, progress)
+    with drawing(settings.jobs):
+        rows = _rows([n for n in SUITES if n in config_names], banks, settings, progress)
+        identity, check = _draw(rows, settings, progress)
     rows = {name: [voted(row, banks.votes) for row in rows[name]] for name in rows}
     problems = [
         f"{name}: {fault.row}: {fault.field}: {fault.message}"
@@ -120,6 +113,38 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         people=review_by_people(banks.votes, rows),
         errata=tuple(_errata(banks, rows)),
     )
+
+
+def _rows(
+    names: Sequence[str], banks: Banks, settings: BuildSettings, progress: Progress
+) -> dict[str, list[Row]]:
+    """The rows of each config that the bank has something for, without seed images.
+
+    What is drawn begins first, so that other processes draw while this one makes rows.
+    """
+    rows: dict[str, list[Row]] = {}
+
+    def make(name: str) -> list[Row]:
+        progress("items", len(rows), len(names))
+        rows[name] = _sampled(name, banks, settings.seed)
+        if rows[name] or (SUITES[name].optional and name not in settings.configs):
+            return rows[name]
+        raise BankError(
+            f"{settings.bank}: has no entry for {name}; fill it, or name the configs to build with "
+            f"--config",
+            code="empty-bank",
+        )
+
+    seeded = [row for name in names if issubclass(ROWS[name], SeededRow) for row in make(name)]
+    if settings.checked_seeds is None and settings.seed_source != NO_IMAGES:
+        begin_seeds(cast(list[SeededRow], seeded), settings.seed_images)
+    for name in names:
+        begin_gold(_images(name, banks, settings.seed))
+    for name in sorted(names, key=lambda name: SUITES[name].images is not None):
+        if name not in rows:
+            make(name)
+    progress("items", len(names), len(names))
+    return {name: rows[name] for name in names if rows[name]}
 
 
 def _check_seeds(settings: BuildSettings) -> None:
@@ -241,7 +266,7 @@ def _draw_unchecked(
         progress("seed images", done, len(rows))
 
     advance(0)
-    return draw_seeds(rows, settings.seed_images, settings.jobs, advance)
+    return draw_seeds(rows, settings.seed_images, advance)
 
 
 def suite_faults(
@@ -293,6 +318,7 @@ def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] |
     def build_rows(name: str, seed: int | None) -> list[Row] | None:
         if name not in SUITES:
             return None
+        begin_gold(_images(name, banks, seed or 0))
         rows = _sampled(name, banks, seed or 0)
         if seed is None and rows != _sampled(name, banks, 1):
             return None
@@ -305,6 +331,13 @@ def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
     # Seeded by suite: a config is the same whether it is built alone or with the others.
     suite = SUITES[name]
     return suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
+
+
+def _images(name: str, banks: Banks, seed: int) -> list[VectorImage]:
+    """The gold images that `_sampled` draws."""
+    suite = SUITES[name]
+    rng = random.Random(f"{seed}/{suite.seeded_as or name}")
+    return list(suite.images(banks, rng)) if suite.images else []
 
 
 def released_with(votes: Votes) -> Callable[[Row, str, str], Row]:

@@ -6,14 +6,12 @@ The images depend on the rows alone, not on processes or order.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
-from ..eval.core import Generator, ImageRequest
+from ..eval.core import ImageRequest
 from ..eval.generators import draw, open_generator
 from ..images import encode_png
 from ..progress import Progress
@@ -21,6 +19,7 @@ from ..scenes.looks import look
 from ..schema import EncodedImage, Entity, SeededRow
 from ..specs import Spec
 from .build_result import SeedCheck
+from .drawings import drawings
 
 if TYPE_CHECKING:
     from ..eval.studies.seeding import SeedSettings
@@ -28,25 +27,49 @@ if TYPE_CHECKING:
 RENDERER = "render"
 """`seed_source` of the images that the renderer draws."""
 
-_CHUNK = 25
-_generator: Generator | None = None
+
+class SeedRequest(NamedTuple):
+    """One seed image to draw."""
+
+    generator: str
+    """Spec of the generator."""
+    prompt: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """Spec, prompt and seed as JSON; empty unless the renderer draws."""
+        if Spec.parse(self.generator).kind != RENDERER:
+            return ""
+        return f"seed {json.dumps(self)}"
+
+    def draw(self) -> bytes:
+        """The PNG; raises what the generator raises."""
+        generator = open_generator(self.generator)
+        return encode_png(draw(generator, ImageRequest(self.prompt, self.seed)))
+
+
+def begin_seeds(rows: Sequence[SeededRow], generator: str) -> list[SeedRequest]:
+    """Starts drawing the seed images of rows; returns what is drawn."""
+    requests = [SeedRequest(generator, row.seed_prompt, row.seeds[0]) for row in rows]
+    drawings().begin([request for request in requests if request.key])
+    return requests
 
 
 def draw_seeds(
-    rows: list[SeededRow], generator: str, jobs: int, progress: Callable[[int], None]
+    rows: Sequence[SeededRow], generator: str, progress: Callable[[int], None]
 ) -> list[SeededRow]:
     """The rows with their seed image, each drawn from `seed_prompt` with the row's first seed.
 
     `generator` is a spec such as ``render:``; `progress` is told how many were drawn since the last
-    call. Where the renderer draws, `left` and `right` are described as it draws them. The images
-    depend on the rows alone, not on `jobs`. Raises what the generator raises, and UsageError for an
-    entity that the renderer lacks.
+    call. Where the renderer draws, `left` and `right` are described as it draws them. Raises what
+    the generator raises, and UsageError for an entity that the renderer lacks.
     """
     source = Spec.parse(generator).kind
-    requests = [(row.seed_prompt, row.seeds[0]) for row in rows]
+    requests = begin_seeds(rows, generator)
     drawn: list[SeededRow] = []
-    for row, encoded in zip(rows, _draw_all(requests, generator, jobs), strict=True):
-        drawn.append(_with_image(row, source, encoded))
+    for row, request in zip(rows, requests, strict=True):
+        drawn.append(_with_image(row, source, drawings()(request)))
         progress(1)
     return drawn
 
@@ -119,34 +142,3 @@ def as_drawn(entity: Entity, source: str) -> Entity:
             f"the renderer has no drawing of {entity.name!r}: name another --seed-images generator",
             code="unsupported",
         ) from None
-
-
-def _draw_all(requests: list[tuple[str, int]], generator: str, jobs: int) -> Iterator[bytes]:
-    if jobs == 1:
-        _open(generator)
-        yield from map(_draw, requests)
-        return
-    # Spawned, not forked: pyarrow and the progress bar have threads, which fork would break.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_start, initargs=(generator,)) as pool:
-        try:
-            yield from pool.map(_draw, requests, chunksize=_CHUNK)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # an interrupt waits for no chunk
-            raise
-
-
-def _start(generator: str) -> None:
-    """A worker leaves interrupts to the process that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _open(generator)
-
-
-def _open(generator: str) -> None:
-    global _generator
-    _generator = open_generator(generator)
-
-
-def _draw(request: tuple[str, int]) -> bytes:
-    assert _generator is not None
-    return encode_png(draw(_generator, ImageRequest(*request)))

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from ..scenes.vector import VectorImage
 from ..schema import Consistency, Row, Struct
 from .attributes import AttributePair, Counted, read_attributes, read_counts
 from .bank import DEFAULT_BANK, read_entries
@@ -202,6 +203,8 @@ class SuiteRecipe(Generic[R]):
     group: Callable[[R], Group] | None
     """Returns the key of rows that a hold-out must not separate, even across configs; None if the
     rows are published elsewhere, so that nothing can be held out."""
+    images: Callable[[Banks, random.Random], Iterator[VectorImage]] | None = None
+    """The images that `build` draws with the same generator, so that drawing can begin before."""
     breakdown: tuple[str, ...] = ()
     """Columns by whose values the card counts the rows."""
     composition: Composition | None = None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections import Counter
@@ -58,6 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # huggingface_hub and datasets read these when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # workers share that of the process that began them
+        cache = tempfile.mkdtemp(prefix="counterprior-cache-")
+        os.environ["COUNTERPRIOR_CACHE"] = cache
+        config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
 
 
 # What is lost when the power fails, no test can see: none waits for the disk.

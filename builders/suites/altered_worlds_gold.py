@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from ...scenes.vector import VectorStyle
+from ...scenes.vector import VectorImage, VectorStyle
 from ...schema import AlteredWorldGold, EncodedImage, Provenance, World
 from ..build_result import Composition
 from ..checks import equal_fault
@@ -29,6 +29,14 @@ SHARED_COLUMNS = (
 def build(banks: Banks, rng: random.Random) -> list[AlteredWorldGold]:
     """The images of every released group that is drawn, in the order of the bank."""
     return list(drawn_rows(banks))
+
+
+def images(banks: Banks, rng: random.Random) -> Iterator[VectorImage]:
+    """What `build` draws."""
+    for _, _, scene in groups(banks):
+        if scene.id in banks.world_drawings:
+            drawing = banks.world_drawings[scene.id].drawing
+            yield from (drawing.image(*version) for version in drawing.versions())
 
 
 def drawn_rows(banks: Banks, only: Collection[str] | None = None) -> Iterator[AlteredWorldGold]:
@@ -111,6 +119,7 @@ SUITE = SuiteRecipe(
     summary="Drawn images of both worlds of a group, and questions whose answers are known: can a "
     "judge of altered_worlds be believed?",
     build=build,
+    images=images,
     faults=faults,
     group=lambda row: ("scene", row.group),  # as all levels of it
     breakdown=("world", "style"),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from ...scenes.vector import VectorStyle
+from ...scenes.vector import VectorImage, VectorStyle
 from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2ICorrectnessGold
 from ..build_result import Composition
 from ..checks import equal_fault
@@ -35,13 +35,26 @@ def images_of(drawable: Drawable) -> Iterator[GoldVersion]:
 
 def build(banks: Banks, rng: random.Random) -> list[T2ICorrectnessGold]:
     """The images of every released pair that a depiction draws."""
-    rows = []
+    return [
+        _row(source, drawable, version, banks.gold_looks)
+        for source, drawable, version in _versions(banks, rng)
+    ]
+
+
+def images(banks: Banks, rng: random.Random) -> Iterator[VectorImage]:
+    """What `build` draws."""
+    for _, drawable, version in _versions(banks, rng):
+        yield drawable.image(*version)
+
+
+def _versions(
+    banks: Banks, rng: random.Random
+) -> Iterator[tuple[T2ICorrectness, Drawable, GoldVersion]]:
     for source in t2i_correctness.build(banks, rng):
         drawable = banks.drawables.get(source.provenance.entry)
         if drawable is not None:
-            versions = images_of(drawable)
-            rows += [_row(source, drawable, version, banks.gold_looks) for version in versions]
-    return rows
+            for version in images_of(drawable):
+                yield source, drawable, version
 
 
 def _row(
@@ -111,6 +124,7 @@ SUITE = SuiteRecipe(
     summary="Drawn images of constrained pairs whose layout is known, right and wrong: can a judge "
     "of t2i_correctness be believed?",
     build=build,
+    images=images,
     faults=faults,
     group=lambda row: ("family", row.family),  # twins name each other
     breakdown=("layout", "style"),

@@ -21,6 +21,7 @@ from counterprior.builders.depictions import (
     drawable_pairs,
     read_looks,
 )
+from counterprior.builders.drawings import drawing
 from counterprior.builders.gold import LOOKED, difference, draw_gold
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suite import Banks
@@ -75,8 +76,8 @@ def test_rows_are_a_function_of_the_bank_and_pass_their_checks() -> None:
     few = Banks(DEFAULT_BANK)
     few.__dict__["drawables"] = {FRANCE: BANKS.drawables[FRANCE]}
     rows = SUITE.build(few, random.Random(0))
-    draw_gold.cache_clear()
-    assert rows == SUITE.build(few, random.Random(1)) and not list(SUITE.faults(rows, few))
+    with drawing(use_kept=False):
+        assert rows == SUITE.build(few, random.Random(1)) and not list(SUITE.faults(rows, few))
     assert [(r.layout, r.style, r.drawn_seed) for r in rows] == list(
         images_of(few.drawables[FRANCE])
     )

@@ -44,7 +44,7 @@ def some_rows(config: str) -> list[SeededRow]:
 
 
 def drawn(rows: list[SeededRow], generator: str = "render:") -> list[SeededRow]:
-    return draw_seeds(rows, generator, 1, lambda count: None)
+    return draw_seeds(rows, generator, lambda count: None)
 
 
 def faulty_fields(config: str, rows: list[SeededRow]) -> set[str]:

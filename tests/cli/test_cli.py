@@ -60,7 +60,7 @@ def test_seed_pictures_do_not_depend_on_the_number_of_processes(
     rows = [row for row in made if isinstance(row, SeededRow)]
     bare = [row.model_copy(update={"seed_image": None}) for row in rows]
     assert len(rows) == 55
-    assert draw_seeds(bare, "render:", 1, lambda drawn: None) == rows
+    assert draw_seeds(bare, "render:", lambda drawn: None) == rows
 
 
 def test_without_pictures_the_configs_are_previews(tmp_path: Path, cli: Run) -> None:

@@ -202,7 +202,7 @@ def _frozen(suite: str, out: Path) -> Path:
     records = [record for record in map(json.loads, lines) if record["suite"] == suite]
     rows: list[Any] = [ROWS[suite].model_validate(record) for record in records]
     if isinstance(rows[0], SeededRow):
-        rows = draw_seeds(rows, "render:", 1, lambda _: None)
+        rows = draw_seeds(rows, "render:", lambda _: None)
     return small_release(out, [suite], lambda _: rows, seed_images="none")
 
 

@@ -1,0 +1,281 @@
+"""Drawings: each made once, in several processes, and kept in the user's cache for later runs.
+
+A drawing depends on its request and on the code that draws alone. Neither the order of work nor the
+number of processes changes an image, nor does what was kept: without it, drawing only takes longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import multiprocessing
+import os
+import platform
+import random
+import secrets
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from PIL import features
+
+CACHE = "COUNTERPRIOR_CACHE"
+"""Environment variable with the folder of what is kept; `~/.cache/counterprior` without it."""
+DRAWN_BY = ("scenes", "images.py", "eval/generators/__init__.py", "eval/generators/render.py")
+"""Files of the package that decide what a request looks like; of a folder, all."""
+UNUSED_DAYS = 30
+"""Days after which drawings of another version of that code are deleted."""
+LEAST_AGAIN = 16
+SHARE_AGAIN = 50
+"""Of the kept drawings that a run takes, so many at least, and one of so many, are drawn again."""
+
+_CHUNK = 25
+_MOST = 8192
+_DIGEST = hashlib.sha256().digest_size
+_log = logging.getLogger(__name__)
+
+
+class DrawingRequest(Protocol):
+    """An image to draw; it can be sent to another process."""
+
+    @property
+    def key(self) -> str:
+        """All that decides the image, besides the code; empty if it must not be kept."""
+        ...
+
+    def draw(self) -> bytes:
+        """The encoded image."""
+        ...
+
+
+class Kept:
+    """A folder of drawings, made by one version of the code on one kind of machine.
+
+    Each lies there with a digest over its name and its bytes: a file that was cut off, changed or
+    renamed is deleted, as if it had never been there. A folder that others may write is not used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._usable = self._prepare()
+
+    def get(self, name: str) -> bytes | None:
+        """A drawing by name; None where there is none, or a damaged one."""
+        path = self._path(name)
+        try:
+            data = path.read_bytes() if self._usable else b""
+        except OSError:
+            return None
+        if data and data[:_DIGEST] == _sealed(name, data[_DIGEST:]):
+            return data[_DIGEST:]
+        if data:
+            path.unlink(missing_ok=True)
+        return None
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keeps a drawing; a full or read-only disk keeps none, and harms nothing."""
+        path = self._path(name)
+        partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+        try:
+            if self._usable:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                partial.write_bytes(_sealed(name, data) + data)
+                partial.replace(path)
+        except OSError:
+            self._usable = False
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Deletes every drawing."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._usable = self._prepare()
+
+    def _prepare(self) -> bool:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.utime(self._folder)
+            for other in self._folder.parent.iterdir():
+                if time.time() - other.stat().st_mtime > UNUSED_DAYS * 86_400:
+                    shutil.rmtree(other, ignore_errors=True)
+            owned = self._folder.stat()
+        except OSError:
+            return False
+        shared = stat.S_IMODE(owned.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+        return owned.st_uid == os.getuid() and not shared
+
+    def _path(self, name: str) -> Path:
+        return self._folder / name[:2] / name
+
+
+def _sealed(name: str, data: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + data).digest()
+
+
+def kept_here() -> Kept:
+    """The drawings kept for this user by the code of this package."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get(CACHE) or Path(caches) / "counterprior")
+    return Kept(folder / "drawings" / code_digest()[:16])
+
+
+@cache
+def code_digest() -> str:
+    """SHA-256 over all that draws: this package's files, the libraries, the kind of machine."""
+    package, digest = Path(__file__).parents[1], hashlib.sha256()
+    for name in DRAWN_BY:
+        place = package / name
+        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for path in files:
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(f"{path.relative_to(package).as_posix()}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    import numpy as np
+    import PIL
+
+    libraries = [f"{name} {features.version(name)}" for name in ("zlib", "freetype2")]
+    versions = (PIL.__version__, np.__version__, platform.python_version(), platform.machine())
+    digest.update("\n".join([*libraries, *versions]).encode())
+    return digest.hexdigest()
+
+
+class DrawingRun:
+    """The drawings of one run."""
+
+    def __init__(self, kept: Kept | None = None, jobs: int = 1) -> None:
+        """Without `kept` every image is drawn, and none is left for later runs."""
+        self._kept = kept
+        self._jobs = jobs
+        self._pool: ProcessPoolExecutor | None = None
+        self._begun: dict[str, tuple[Future[list[bytes]], int]] = {}
+        self._made: dict[str, bytes] = {}
+        self.drawn = 0
+        """Images that were drawn."""
+        self.taken = 0
+        """Images that earlier runs drew."""
+        self.again = 0
+        """Of these, images that were drawn again, and came out the same."""
+
+    def begin(self, requests: Sequence[DrawingRequest]) -> None:
+        """Starts drawing what will be asked for and was not kept, in other processes if several.
+
+        Of what was kept, a sample is drawn again first. If one differs, nothing kept is used.
+        """
+        named = {_name(request): request for request in requests if request.key}
+        self._made.update(self._from_kept(named))
+        missing = [r for n, r in named.items() if n not in self._made and n not in self._begun]
+        if self._jobs == 1 or len(missing) < _CHUNK:
+            return
+        pool = self._pool or self._start()
+        for start in range(0, len(missing), _CHUNK):
+            chunk = missing[start : start + _CHUNK]
+            future = pool.submit(_draw, chunk)
+            for place, request in enumerate(chunk):
+                self._begun[_name(request)] = future, place
+
+    def __call__(self, request: DrawingRequest) -> bytes:
+        """The image of a request. Raises what its `draw` raises."""
+        if not request.key:
+            self.drawn += 1
+            return request.draw()
+        name = _name(request)
+        if name in self._made:
+            return self._made[name]
+        if name in self._begun:
+            future, place = self._begun.pop(name)
+            return self._note(name, future.result()[place])
+        if self._kept and (data := self._kept.get(name)) is not None:
+            self.taken += 1
+            return self._remember(name, data)
+        return self._note(name, request.draw())
+
+    def _from_kept(self, named: dict[str, DrawingRequest]) -> dict[str, bytes]:
+        """Name -> kept drawing of each request that has one and was not asked for before."""
+        if self._kept is None:
+            return {}
+        wanted = [n for n in named if n not in self._made and n not in self._begun]
+        kept = {n: data for n in wanted if (data := self._kept.get(n)) is not None}
+        count = min(len(kept), max(LEAST_AGAIN, len(kept) // SHARE_AGAIN))
+        for name in random.Random("drawn again").sample(sorted(kept), count):
+            if named[name].draw() != kept[name]:
+                _log.warning("drawings kept in the cache are wrong: all are drawn again")
+                self._kept.clear()
+                return {}
+        self.taken += len(kept)
+        self.again += count
+        return kept
+
+    def _note(self, name: str, data: bytes) -> bytes:
+        self.drawn += 1
+        if self._kept:
+            self._kept.put(name, data)
+        return self._remember(name, data)
+
+    def _remember(self, name: str, data: bytes) -> bytes:
+        while len(self._made) >= _MOST:
+            del self._made[next(iter(self._made))]
+        self._made[name] = data
+        return data
+
+    def _start(self) -> ProcessPoolExecutor:
+        # Spawned, not forked: pyarrow and the progress bar have threads, which fork would break.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(self._jobs, context, initializer=_ignore_interrupts)
+        return self._pool
+
+    def close(self, wait: bool = True) -> None:
+        """Ends the processes; an interrupt (`wait` is false) waits for no chunk."""
+        if self._pool:
+            self._pool.shutdown(wait=wait, cancel_futures=True)
+            self._pool = None
+        self._begun.clear()
+
+
+def _name(request: DrawingRequest) -> str:
+    return hashlib.sha256(request.key.encode()).hexdigest()
+
+
+def _draw(requests: Sequence[DrawingRequest]) -> list[bytes]:
+    return [request.draw() for request in requests]
+
+
+def _ignore_interrupts() -> None:
+    """A worker leaves interrupts to the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+_current: ContextVar[DrawingRun | None] = ContextVar("drawings", default=None)
+
+
+def drawings() -> DrawingRun:
+    """The drawings of the block of `drawing` that runs, else those of this process."""
+    return _current.get() or _of_process()
+
+
+@cache
+def _of_process() -> DrawingRun:
+    return DrawingRun(kept_here())
+
+
+@contextmanager
+def drawing(jobs: int = 1, *, use_kept: bool = True) -> Iterator[DrawingRun]:
+    """Draws in `jobs` processes within the block; without `use_kept` takes nothing from earlier
+    runs, and leaves nothing."""
+    run = DrawingRun(kept_here() if use_kept else None, jobs)
+    token = _current.set(run)
+    try:
+        yield run
+    except BaseException:
+        run.close(wait=False)
+        raise
+    finally:
+        _current.reset(token)
+        run.close()

@@ -1,0 +1,176 @@
+"""Drawings that are kept for later runs change no byte of a release, whatever state they are in."""
+
+import hashlib
+import logging
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.drawings import DrawingRun, Kept, code_digest, drawing, kept_here
+from counterprior.builders.gold import GoldRequest, begin_gold, draw_gold
+from counterprior.builders.seeds import SeedRequest
+from counterprior.builders.suite import SHIPPED
+from counterprior.builders.suites.t2i_correctness_gold import images_of
+from counterprior.scenes.vector import VectorImage
+
+CONFIG = "t2i_correctness_gold"
+DRAWN = "depictions/flags_and_heraldry.yaml"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache, empty."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("COUNTERPRIOR_CACHE", str(folder))
+    return folder
+
+
+def some_images(pairs: int = 4) -> list[VectorImage]:
+    drawables = [drawable for _, drawable in sorted(SHIPPED.drawables.items())[:pairs]]
+    return [drawable.image(*version) for drawable in drawables for version in images_of(drawable)]
+
+
+def kept_files(cache: Path) -> list[Path]:
+    return sorted(path for path in cache.rglob("*") if path.is_file())
+
+
+def drawn_by(images: list[VectorImage], jobs: int = 1) -> tuple[list[bytes], DrawingRun]:
+    with drawing(jobs) as run:
+        begin_gold(images)
+        return [draw_gold(image) for image in images], run
+
+
+def cut_off(files: list[Path]) -> None:
+    files[0].write_bytes(files[0].read_bytes()[:-100])
+
+
+def emptied(files: list[Path]) -> None:
+    files[0].write_bytes(b"")
+
+
+def changed(files: list[Path]) -> None:
+    data = bytearray(files[0].read_bytes())
+    data[-50] ^= 1
+    files[0].write_bytes(data)
+
+
+def exchanged(files: list[Path]) -> None:
+    first, second = files[0].read_bytes(), files[1].read_bytes()
+    files[0].write_bytes(second)
+    files[1].write_bytes(first)
+
+
+@pytest.mark.parametrize(
+    ("damage", "lost"), [(cut_off, 1), (emptied, 1), (changed, 1), (exchanged, 2)]
+)
+def test_a_damaged_drawing_is_drawn_again(
+    damage: Callable[[list[Path]], None], lost: int, cache: Path
+) -> None:
+    images = some_images()
+    right, first = drawn_by(images)
+    assert (first.drawn, first.taken) == (len(images), 0)
+    damage(kept_files(cache))
+    after, second = drawn_by(images)
+    assert after == right and (second.drawn, second.taken) == (lost, len(images) - lost)
+    assert drawn_by(images)[1].taken == len(images)  # and kept anew
+
+
+def test_a_wrong_drawing_with_a_right_digest_discredits_all(
+    cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    images = some_images(2)
+    right, _ = drawn_by(images)
+    for path in kept_files(cache):
+        wrong = draw_gold(images[0])
+        path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
+    with caplog.at_level(logging.WARNING):
+        after, run = drawn_by(images)
+    assert after == right and (run.drawn, run.taken) == (len(images), 0)
+    assert "are wrong: all are drawn again" in caplog.text
+    assert drawn_by(images)[1].again == len(images)
+
+
+def test_neither_processes_nor_the_order_change_an_image() -> None:
+    images = some_images(5)
+    right, _ = drawn_by(images)
+    shutil.rmtree(kept_files(Path(os.environ["COUNTERPRIOR_CACHE"]))[0].parents[1])
+    shuffled = random.Random(0).sample(images, len(images))
+    drawn, run = drawn_by(shuffled, jobs=2)
+    assert dict(zip(map(repr, shuffled), drawn, strict=True)) == dict(
+        zip(map(repr, images), right, strict=True)
+    )
+    assert run.drawn == len(images) and drawn_by(images, jobs=2)[0] == right
+
+
+def test_only_a_folder_of_ones_own_is_used(cache: Path, tmp_path: Path) -> None:
+    (image, *_) = some_images(1)
+    right = draw_gold(image)
+    kept = kept_here()
+    kept.put("ab", right)
+    assert kept.get("ab") == right
+    folder = next(cache.glob("drawings/*"))
+    folder.chmod(0o777)
+    assert Kept(folder).get("ab") is None
+    file = tmp_path / "file"
+    file.write_text("")
+    nowhere = Kept(file / "drawings")
+    nowhere.put("ab", right)
+    assert nowhere.get("ab") is None and file.read_text() == ""
+
+
+def test_drawings_of_other_code_are_not_used_and_go_in_time(cache: Path) -> None:
+    kept_here()
+    old, recent = cache / "drawings" / "0", cache / "drawings" / "1"
+    for folder in (old, recent):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    kept_here()
+    names = {path.name for path in (cache / "drawings").iterdir()}
+    assert names == {"1", code_digest()[:16]}
+
+
+def test_two_requests_never_share_a_name() -> None:
+    keys = [GoldRequest(image).key for image in some_images(20)]
+    keys += [SeedRequest("render:", prompt, seed).key for prompt in "ab" for seed in (1, 2)]
+    assert len(set(keys)) == len(keys) and all(keys)
+    assert SeedRequest("folder:x", "a", 1).key == ""  # not the renderer's: drawn each time
+
+
+@pytest.fixture(scope="module")
+def small_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped bank with the drawings of eight pairs."""
+    bank = tmp_path_factory.mktemp("small") / "bank"
+    shutil.copytree(DEFAULT_BANK, bank, ignore=shutil.ignore_patterns("world_drawings"))
+    for path in (bank / "depictions").glob("*.yaml"):
+        listed = (
+            yaml.safe_load(path.read_text("utf-8")) if path.stem == "flags_and_heraldry" else []
+        )
+        path.write_text(yaml.safe_dump(listed[:4]), "utf-8")
+    return bank
+
+
+def test_a_release_is_the_same_with_any_cache(
+    small_bank: Path, cache: Path, cli: Any, tmp_path: Path
+) -> None:
+    def checksums(jobs: int = 1) -> bytes:
+        out = tmp_path / "out"
+        done = cli("build", "--config", CONFIG, "--bank", small_bank, "--out", out, "--jobs", jobs)
+        assert done.returncode == 0, done.stderr
+        return (out / "checksums.json").read_bytes()
+
+    empty = checksums(jobs=2)
+    files = kept_files(cache)
+    assert len(files) > 10
+    changed(files)
+    assert checksums() == empty  # full, but for one
+    wrong = b"no image"
+    for path in files:
+        path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
+    assert checksums() == empty
