@@ -90,12 +90,12 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
     with drawing(settings.jobs):
         rows = _rows([n for n in SUITES if n in config_names], banks, settings, progress)
         identity, check = _draw(rows, settings, progress)
-    rows = {name: [voted(row, banks.votes) for row in rows[name]] for name in rows}
-    problems = [
-        f"{name}: {fault.row}: {fault.field}: {fault.message}"
-        for name in rows
-        for fault in suite_faults(name, rows[name], banks)
-    ]
+        rows = {name: [voted(row, banks.votes) for row in rows[name]] for name in rows}
+        problems = [
+            f"{name}: {fault.row}: {fault.field}: {fault.message}"
+            for name in rows
+            for fault in suite_faults(name, rows[name], banks)
+        ]
     if problems:
         omitted = f"\n... and {len(problems) - 20} more" if len(problems) > 20 else ""
         raise BuildError(

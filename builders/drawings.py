@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import multiprocessing
 import os
 import platform
 import random
 import secrets
 import shutil
-import signal
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -27,10 +26,15 @@ from typing import Protocol
 
 from PIL import features
 
+from ..cpus import spawned
+
 CACHE = "COUNTERPRIOR_CACHE"
 """Environment variable with the folder of what is kept; `~/.cache/counterprior` without it."""
-DRAWN_BY = ("scenes", "images.py", "eval/generators/__init__.py", "eval/generators/render.py")
-"""Files of the package that decide what a request looks like; of a folder, all."""
+DRAWN_BY = (
+    *("scenes", "images.py", "builders/gold.py"),
+    *("eval/generators/__init__.py", "eval/generators/render.py"),
+)
+"""Files of the package that decide what a request gives; of a folder, all."""
 UNUSED_DAYS = 30
 """Days after which drawings of another version of that code are deleted."""
 LEAST_AGAIN = 16
@@ -44,15 +48,15 @@ _log = logging.getLogger(__name__)
 
 
 class DrawingRequest(Protocol):
-    """An image to draw; it can be sent to another process."""
+    """An image to draw, or a number to find by images; it can be sent to another process."""
 
     @property
     def key(self) -> str:
-        """All that decides the image, besides the code; empty if it must not be kept."""
+        """Its kind, then all that decides it, besides the code; empty if it must not be kept."""
         ...
 
     def draw(self) -> bytes:
-        """The encoded image."""
+        """The encoded image, or the number as text."""
         ...
 
 
@@ -122,7 +126,7 @@ def _sealed(name: str, data: bytes) -> bytes:
 
 def kept_here() -> Kept:
     """The drawings kept for this user by the code of this package."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get(CACHE) or Path(caches) / "counterprior")
     return Kept(folder / "drawings" / code_digest()[:16])
 
@@ -157,12 +161,12 @@ class DrawingRun:
         self._pool: ProcessPoolExecutor | None = None
         self._begun: dict[str, tuple[Future[list[bytes]], int]] = {}
         self._made: dict[str, bytes] = {}
-        self.drawn = 0
-        """Images that were drawn."""
-        self.taken = 0
-        """Images that earlier runs drew."""
-        self.again = 0
-        """Of these, images that were drawn again, and came out the same."""
+        self.drawn = Counter[str]()
+        """Kind -> what was drawn."""
+        self.taken = Counter[str]()
+        """Kind -> what earlier runs drew."""
+        self.again = Counter[str]()
+        """Kind -> what of this was drawn again, and came out the same."""
 
     def begin(self, requests: Sequence[DrawingRequest]) -> None:
         """Starts drawing what will be asked for and was not kept, in other processes if several.
@@ -174,28 +178,40 @@ class DrawingRun:
         missing = [r for n, r in named.items() if n not in self._made and n not in self._begun]
         if self._jobs == 1 or len(missing) < _CHUNK:
             return
-        pool = self._pool or self._start()
+        self._pool = self._pool or spawned(self._jobs)
         for start in range(0, len(missing), _CHUNK):
             chunk = missing[start : start + _CHUNK]
-            future = pool.submit(_draw, chunk)
+            future = self._pool.submit(_draw, chunk)
             for place, request in enumerate(chunk):
                 self._begun[_name(request)] = future, place
 
     def __call__(self, request: DrawingRequest) -> bytes:
         """The image of a request. Raises what its `draw` raises."""
         if not request.key:
-            self.drawn += 1
             return request.draw()
         name = _name(request)
         if name in self._made:
             return self._made[name]
         if name in self._begun:
             future, place = self._begun.pop(name)
-            return self._note(name, future.result()[place])
+            return self._note(request, name, future.result()[place])
         if self._kept and (data := self._kept.get(name)) is not None:
-            self.taken += 1
+            self.taken[_kind(request)] += 1
             return self._remember(name, data)
-        return self._note(name, request.draw())
+        return self._note(request, name, request.draw())
+
+    def text(self, kind: str) -> str:
+        """How many images of a kind were drawn; empty for none.
+
+        >>> DrawingRun().text("gold")
+        ''
+        """
+        drawn, again = self.drawn[kind], self.again[kind]
+        if not (total := drawn + self.taken[kind]):
+            return ""
+        return (
+            f"; of {total:,} {kind} images {drawn + again:,} drawn again, all others kept drawings"
+        )
 
     def _from_kept(self, named: dict[str, DrawingRequest]) -> dict[str, bytes]:
         """Name -> kept drawing of each request that has one and was not asked for before."""
@@ -204,17 +220,18 @@ class DrawingRun:
         wanted = [n for n in named if n not in self._made and n not in self._begun]
         kept = {n: data for n in wanted if (data := self._kept.get(n)) is not None}
         count = min(len(kept), max(LEAST_AGAIN, len(kept) // SHARE_AGAIN))
-        for name in random.Random("drawn again").sample(sorted(kept), count):
+        sample = random.Random("drawn again").sample(sorted(kept), count)
+        for name in sample:
             if named[name].draw() != kept[name]:
                 _log.warning("drawings kept in the cache are wrong: all are drawn again")
                 self._kept.clear()
                 return {}
-        self.taken += len(kept)
-        self.again += count
+        self.taken.update(_kind(named[name]) for name in kept)
+        self.again.update(_kind(named[name]) for name in sample)
         return kept
 
-    def _note(self, name: str, data: bytes) -> bytes:
-        self.drawn += 1
+    def _note(self, request: DrawingRequest, name: str, data: bytes) -> bytes:
+        self.drawn[_kind(request)] += 1
         if self._kept:
             self._kept.put(name, data)
         return self._remember(name, data)
@@ -224,12 +241,6 @@ class DrawingRun:
             del self._made[next(iter(self._made))]
         self._made[name] = data
         return data
-
-    def _start(self) -> ProcessPoolExecutor:
-        # Spawned, not forked: pyarrow and the progress bar have threads, which fork would break.
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(self._jobs, context, initializer=_ignore_interrupts)
-        return self._pool
 
     def close(self, wait: bool = True) -> None:
         """Ends the processes; an interrupt (`wait` is false) waits for no chunk."""
@@ -243,13 +254,12 @@ def _name(request: DrawingRequest) -> str:
     return hashlib.sha256(request.key.encode()).hexdigest()
 
 
+def _kind(request: DrawingRequest) -> str:
+    return request.key.partition(" ")[0]
+
+
 def _draw(requests: Sequence[DrawingRequest]) -> list[bytes]:
     return [request.draw() for request in requests]
-
-
-def _ignore_interrupts() -> None:
-    """A worker leaves interrupts to the process that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 _current: ContextVar[DrawingRun | None] = ContextVar("drawings", default=None)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from typing import NamedTuple
 
 from PIL import Image, ImageChops
 from pydantic import TypeAdapter
@@ -109,10 +110,34 @@ def draw_gold(image: VectorImage) -> bytes:
     return drawings()(GoldRequest(image))
 
 
+class DifferenceRequest(NamedTuple):
+    """Two gold images to compare."""
+
+    first: bytes
+    second: bytes
+
+    @property
+    def key(self) -> str:
+        """The digests of both."""
+        return " ".join(["difference", *(hashlib.sha256(data).hexdigest() for data in self)])
+
+    def draw(self) -> bytes:
+        """Share of the pixels that visibly differ, as text."""
+        with opened(BytesIO(self.first)) as a, opened(BytesIO(self.second)) as b:
+            return repr(visible_difference(a, b)).encode()
+
+
+def differences(pairs: Iterable[tuple[bytes, bytes]]) -> list[float]:
+    """Share of the pixels that visibly differ between the encoded images of each pair, which have
+    one size."""
+    requests = [DifferenceRequest(*pair) for pair in pairs]
+    drawings().begin(requests)
+    return [float(drawings()(request)) for request in requests]
+
+
 def difference(first: bytes, second: bytes) -> float:
     """Share of the pixels that visibly differ between two encoded images of one size."""
-    with opened(BytesIO(first)) as a, opened(BytesIO(second)) as b:
-        return visible_difference(a, b)
+    return differences([(first, second)])[0]
 
 
 def visible_difference(first: Image.Image, second: Image.Image) -> float:

@@ -6,16 +6,17 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata, util
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from ..builders.build_result import ContentReading, PeopleReview, ReviewRound
+from ..cpus import spawned
 from ..extras import install_command
 from ..progress import Progress, silent
 from ..release import (
@@ -33,6 +34,11 @@ from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
 from .manifest import MANIFEST, ConfigManifest, Manifest, counted, read_manifest, readings_of
+
+LARGE = 20_000_000
+"""Bytes of rows from which on several processes check a release sooner than one."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Rebuild = Callable[[str, int | None], list[Row] | None]
 """Given a config and its seed, what the bank gives, without seed images; None if nobody knows."""
@@ -98,6 +104,8 @@ class Origin:
     """Readings of the bank's rows; None if unknown."""
     people: Callable[[Collection[str]], PeopleReview | None] | None = None
     """Returns what people said of the rows of some configs; None if unknown."""
+    drawn: Callable[[], str] = lambda: ""
+    """How the rebuilt images came about."""
 
 
 def validate(
@@ -107,17 +115,40 @@ def validate(
     progress: Progress = silent,
     *,
     quick: bool = False,
+    every: bool = False,
+    jobs: int = 1,
 ) -> ReleaseReport:
     """Everything that is wrong with a release folder.
 
     `check_rows` applies the content rules, which belong to the builders. `origin` is the bank: its
     rows are built again and compared field by field. `quick` skips what takes minutes, which is
-    every comparison row by row, but says what could not be checked. Raises ReleaseError if `root`
-    has no readable manifest or checksums.
+    every comparison row by row, but says what could not be checked. `every`: Croissant reads all
+    rows, not a sample. With several `jobs`, what needs no bank is checked in processes of its own.
+    Raises ReleaseError if `root` has no readable manifest or checksums.
     """
     refuse_pipes(root)
     manifest = read_manifest(root)
-    problems, notes = integrity(root, manifest, progress, quick=quick)
+    if not _is_large(manifest) or quick:
+        jobs = 1  # other processes would start in vain
+    with _beside(jobs - 1) as later:
+        integral = later(
+            integrity, root, manifest, progress if jobs == 1 else silent, quick=quick, every=every
+        )
+        pictured = [
+            later(_image_problems, root, config)
+            for config in (() if quick else manifest.configs)
+            if config.name in ROWS and image_columns(config.name)
+        ]
+        row_problems, compared = list[Problem](), ""
+        skipped = "" if origin is None else not_comparable(manifest, origin)
+        if not quick:
+            for config in _each("rows", manifest, progress):
+                row_problems += _config_problems(root, config, check_rows)
+            if origin is not None and not skipped:
+                origin_faults, compared = origin_problems(root, manifest, origin, progress)
+                row_problems += origin_faults
+        problems, notes = integral()
+        problems += [problem for result in pictured for problem in result()]
     if (root / ".gitattributes").exists():
         message = "is the Hub's own file and would change how it stores the others: remove it"
         problems.append(Problem(".gitattributes", message))
@@ -125,18 +156,46 @@ def validate(
         if config.elsewhere and manifest.holdout is None:
             message = f"says {config.elsewhere}, but without a hold-out all rows are here"
             problems.append(Problem(MANIFEST, message, config.name, "elsewhere"))
-    comparable = origin is not None
-    if origin is not None and (skipped := not_comparable(manifest, origin)):
+    if skipped:
         notes.append(skipped)
-        comparable = False
-    compared = ""
-    if not quick:
-        for config in _each("rows", manifest, progress):
-            problems += _config_problems(root, config, check_rows)
-        if origin is not None and comparable:
-            origin_faults, compared = origin_problems(root, manifest, origin, progress)
-            problems += origin_faults
-    return ReleaseReport(str(root), tuple(problems), tuple(notes), compared)
+    return ReleaseReport(str(root), (*problems, *row_problems), tuple(notes), compared)
+
+
+def _is_large(manifest: Manifest) -> bool:
+    return sum(config.bytes for config in manifest.configs) > LARGE
+
+
+class _Later(Protocol):
+    """Calls a function of this module, perhaps in another process; what it returns gives the
+    result, or raises what the function raised."""
+
+    def __call__(
+        self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs
+    ) -> Callable[[], T]: ...
+
+
+@contextmanager
+def _beside(processes: int) -> Iterator[_Later]:
+    """Calls in so many other processes; without any, at once."""
+    if not processes:
+
+        def at_once(
+            function: Callable[P, T], /, *args: P.args, **options: P.kwargs
+        ) -> Callable[[], T]:
+            result = function(*args, **options)
+            return lambda: result
+
+        yield at_once
+        return
+    pool = spawned(processes)
+
+    def beside(function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Callable[[], T]:
+        return pool.submit(function, *args, **options).result
+
+    try:
+        yield beside
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _each(stage: str, manifest: Manifest, progress: Progress) -> Iterator[ConfigManifest]:
@@ -149,11 +208,17 @@ def _each(stage: str, manifest: Manifest, progress: Progress) -> Iterator[Config
 
 
 def integrity(
-    root: Path, manifest: Manifest, progress: Progress = silent, *, quick: bool = False
+    root: Path,
+    manifest: Manifest,
+    progress: Progress = silent,
+    *,
+    quick: bool = False,
+    every: bool = False,
 ) -> tuple[list[Problem], list[str]]:
     """Whether bytes, rows, checksums, manifest, documents and Croissant agree.
 
-    Returns what is wrong and what could not be checked. `quick` reads no row.
+    Returns what is wrong and what could not be checked. `quick` reads no row; `every`: Croissant
+    reads all, not a sample.
     """
     problems = verify_files(root) if quick else verify(root)
     notes = []
@@ -166,7 +231,7 @@ def integrity(
     if util.find_spec("mlcroissant") is None:
         notes.append(f"Croissant records not iterated: {install_command('croissant')}")
     elif not quick:
-        problems += record_problems(root, manifest, progress)
+        problems += record_problems(root, manifest, progress, every=every)
     return problems, notes
 
 
@@ -209,7 +274,6 @@ def _config_problems(
             for detail in error.errors():
                 field = ".".join(map(str, detail["loc"])) or "id"
                 yield Problem(config.file, detail["msg"], row=label, field=field)
-        yield from _image_problems(config, record, label)
         yield from _canary_problems(config, record, label)
     if rows:
         for row, field, message in check_rows(config.name, rows, not config.elsewhere):
@@ -256,7 +320,8 @@ def origin_problems(
     without = f" (not {', '.join(skipped)}: their seed is secret)" if skipped else ""
     return (
         problems,
-        f"rows compared with bank {manifest.bank_sha256[:12]}{without}, seed images not",
+        f"rows compared with bank {manifest.bank_sha256[:12]}{without}, seed images not"
+        f"{origin.drawn()}",
     )
 
 
@@ -314,9 +379,21 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _image_problems(
-    config: ConfigManifest, record: dict[str, Any], label: str
-) -> Iterator[Problem]:
+def _image_problems(root: Path, config: ConfigManifest) -> list[Problem]:
+    """Images of a config's rows that can't be decoded, aren't RGB, or have another digest than the
+    row says; none for a file that can't be read, which is named elsewhere."""
+    problems = list[Problem]()
+    with suppress(ReleaseError):
+        for number, record in enumerate(iter_records(root, config.name)):
+            label = str(record.get("id") or number)
+            problems += (
+                Problem(config.file, message, row=label, field=field)
+                for field, message in _image_faults(config, record)
+            )
+    return problems
+
+
+def _image_faults(config: ConfigManifest, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from ..images import ImageError, opened
 
     for name in image_columns(config.name):
@@ -324,18 +401,16 @@ def _image_problems(
         if image is None:
             continue
         if hashlib.sha256(image["bytes"]).hexdigest() != record.get("image_sha256"):
-            yield Problem(
-                config.file, "is not the digest of the image", row=label, field="image_sha256"
-            )
+            yield "image_sha256", "is not the digest of the image"
         try:
             with opened(io.BytesIO(image["bytes"])) as opened_image:
                 opened_image.load()
                 mode = opened_image.mode
         except ImageError as error:
-            yield Problem(config.file, str(error), row=label, field=name)
+            yield name, str(error)
         else:
             if mode != "RGB":
-                yield Problem(config.file, f"is {mode}, not RGB", row=label, field=name)
+                yield name, f"is {mode}, not RGB"
 
 
 def _canary_problems(

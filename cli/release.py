@@ -134,6 +134,10 @@ def validate(
         Path | None, Argument(help="Folder of a release, as `build` made it; none for the bank.")
     ] = None,
     bank: Bank = None,
+    redraw: Annotated[
+        bool, Further("--redraw", help="Draw every image and read every Croissant record again.")
+    ] = False,
+    jobs: Annotated[int, Cost(min=1, help="Number of processes.")] = available_cpus(),
     json: Json = False,
 ) -> None:
     """Check a release (schema, counts, digests, content, card, Croissant file) or a bank.
@@ -147,7 +151,7 @@ def validate(
     """
     if path is not None:
         with progress_bar() as progress:
-            report = _check_by(bank)(path, progress)
+            report = _check_by(bank, jobs, redraw=redraw)(path, progress)
         print_report(report, json)
         return
     from ..builders.bank_faults import bank_faults
@@ -163,8 +167,11 @@ def validate(
     print_census(bank_census(banks), worlds, json)
 
 
-def _check_by(bank: Path | None) -> Validate:
-    """The whole validation, by the shipped bank or another."""
+def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool = False) -> Validate:
+    """The whole validation, by the shipped bank or another.
+
+    redraw: nothing is a sample, and no drawing of an earlier run is used.
+    """
     from ..builders.bank import DEFAULT_BANK
     from ..builders.build import (
         bank_digest,
@@ -175,6 +182,7 @@ def _check_by(bank: Path | None) -> Validate:
         row_checks,
         stated_facts,
     )
+    from ..builders.drawings import drawing, drawings
     from ..builders.votes import read_votes, review_by_people
     from ..cards.validate import Origin
     from ..cards.validate import validate as check
@@ -189,13 +197,15 @@ def _check_by(bank: Path | None) -> Validate:
         read_reviews(folder),
         read_readings(folder),
         lambda configs: review_by_people(votes, configs),
+        lambda: drawings().text("gold"),
     )
     rules = row_checks(folder)
 
     def checked(
         release: Path, progress: Progress = silent, *, quick: bool = False
     ) -> ReleaseReport:
-        return check(release, rules, origin, progress, quick=quick)
+        with drawing(jobs, use_kept=not redraw):
+            return check(release, rules, origin, progress, quick=quick, every=redraw, jobs=jobs)
 
     return checked
 

@@ -12,7 +12,7 @@ from ...scenes.vector import VectorImage, VectorStyle
 from ...schema import AlteredWorldGold, EncodedImage, Provenance, World
 from ..build_result import Composition
 from ..checks import equal_fault
-from ..gold import LEAST_DIFFERENCE, LOOKED, difference, draw_gold, terms
+from ..gold import LEAST_DIFFERENCE, LOOKED, differences, draw_gold, terms
 from ..suite import Banks, Fault, SuiteRecipe
 from ..world_drawings import DRAWN, DrawnGroup
 from ..world_looks import recognized, undecided
@@ -90,14 +90,16 @@ def faults(rows: list[AlteredWorldGold], banks: Banks) -> Iterator[Fault]:
     alike: defaultdict[tuple[str, str, int], dict[str, AlteredWorldGold]] = defaultdict(dict)
     for row in rows:
         alike[row.group, row.style, row.drawn_seed][row.world] = row
-    for (_, style, _), worlds in alike.items():
-        first = next(iter(worlds.values()))
+    both = [worlds for worlds in alike.values() if set(worlds) == set(DRAWN)]
+    for worlds in alike.values():
         if set(worlds) != set(DRAWN):
+            first = next(iter(worlds.values()))
             yield Fault(first.id, "world", f"{first.group} has no image of the other world")
-            continue
-        share = difference(*(worlds[world].image.bytes for world in DRAWN))
+    real, altered = ([worlds[world].image.bytes for worlds in both] for world in DRAWN)
+    for worlds, share in zip(both, differences(zip(real, altered, strict=True)), strict=True):
         if share < LEAST_DIFFERENCE:
-            reason = f"{first.group}, {style}: the two worlds look alike"
+            first = next(iter(worlds.values()))
+            reason = f"{first.group}, {first.style}: the two worlds look alike"
             yield Fault(first.id, "image", f"{reason}: {share:.2%} of the pixels differ")
     bank_groups = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}
     columns_by_group: dict[str, dict[str, Any]] = {}

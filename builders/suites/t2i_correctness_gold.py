@@ -13,7 +13,7 @@ from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2IC
 from ..build_result import Composition
 from ..checks import equal_fault
 from ..depictions import LAYOUTS, Drawable
-from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, difference, draw_gold, style_of, terms
+from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, differences, draw_gold, style_of, terms
 from ..suite import Banks, Fault, SuiteRecipe
 from . import t2i_correctness
 
@@ -109,12 +109,12 @@ def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
             for name in ("left", "right", "context", "frame", "fact"):
                 yield from equal_fault(row, name, getattr(pair, name))
             yield from equal_fault(row, "cluster", banks.clusters.get(row.family, ""))
-    for same in alike.values():
-        for first, second in combinations(same, 2):
-            share = difference(first.image.bytes, second.image.bytes)
-            if share < LEAST_DIFFERENCE:
-                reason = f"looks like the layout {first.layout}: {share:.2%} of the pixels differ"
-                yield Fault(second.id, "image", reason)
+    pairs = [pair for same in alike.values() for pair in combinations(same, 2)]
+    shares = differences((first.image.bytes, second.image.bytes) for first, second in pairs)
+    for (first, second), share in zip(pairs, shares, strict=True):
+        if share < LEAST_DIFFERENCE:
+            reason = f"looks like the layout {first.layout}: {share:.2%} of the pixels differ"
+            yield Fault(second.id, "image", reason)
 
 
 SUITE = SuiteRecipe(

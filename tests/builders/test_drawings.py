@@ -13,11 +13,19 @@ import pytest
 import yaml
 
 from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.drawings import DrawingRun, Kept, code_digest, drawing, kept_here
+from counterprior.builders.drawings import (
+    LEAST_AGAIN,
+    DrawingRun,
+    Kept,
+    code_digest,
+    drawing,
+    kept_here,
+)
 from counterprior.builders.gold import GoldRequest, begin_gold, draw_gold
 from counterprior.builders.seeds import SeedRequest
 from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites.t2i_correctness_gold import images_of
+from counterprior.release import iter_records
 from counterprior.scenes.vector import VectorImage
 
 CONFIG = "t2i_correctness_gold"
@@ -75,11 +83,14 @@ def test_a_damaged_drawing_is_drawn_again(
 ) -> None:
     images = some_images()
     right, first = drawn_by(images)
-    assert (first.drawn, first.taken) == (len(images), 0)
+    assert (first.drawn.total(), first.taken.total()) == (len(images), 0)
     damage(kept_files(cache))
     after, second = drawn_by(images)
-    assert after == right and (second.drawn, second.taken) == (lost, len(images) - lost)
-    assert drawn_by(images)[1].taken == len(images)  # and kept anew
+    assert after == right and (second.drawn.total(), second.taken.total()) == (
+        lost,
+        len(images) - lost,
+    )
+    assert drawn_by(images)[1].taken == {"gold": len(images)}  # and kept anew
 
 
 def test_a_wrong_drawing_with_a_right_digest_discredits_all(
@@ -92,9 +103,9 @@ def test_a_wrong_drawing_with_a_right_digest_discredits_all(
         path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
     with caplog.at_level(logging.WARNING):
         after, run = drawn_by(images)
-    assert after == right and (run.drawn, run.taken) == (len(images), 0)
+    assert after == right and (run.drawn, run.taken) == ({"gold": len(images)}, {})
     assert "are wrong: all are drawn again" in caplog.text
-    assert drawn_by(images)[1].again == len(images)
+    assert drawn_by(images)[1].again == {"gold": len(images)}
 
 
 def test_neither_processes_nor_the_order_change_an_image() -> None:
@@ -106,7 +117,7 @@ def test_neither_processes_nor_the_order_change_an_image() -> None:
     assert dict(zip(map(repr, shuffled), drawn, strict=True)) == dict(
         zip(map(repr, images), right, strict=True)
     )
-    assert run.drawn == len(images) and drawn_by(images, jobs=2)[0] == right
+    assert run.drawn == {"gold": len(images)} and drawn_by(images, jobs=2)[0] == right
 
 
 def test_only_a_folder_of_ones_own_is_used(cache: Path, tmp_path: Path) -> None:
@@ -174,3 +185,10 @@ def test_a_release_is_the_same_with_any_cache(
     for path in files:
         path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
     assert checksums() == empty
+    out = tmp_path / "out"
+    kept = cli("validate", out, "--bank", small_bank)
+    again = cli("validate", out, "--bank", small_bank, "--redraw")
+    assert kept.returncode == again.returncode == 0, kept.stderr + again.stderr
+    count = len(list(iter_records(out, CONFIG)))
+    assert f"of {count} gold images {LEAST_AGAIN} drawn again, all others" in kept.stdout
+    assert f"of {count} gold images {count} drawn again" in again.stdout

@@ -18,6 +18,7 @@ from refusals import assert_refused
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import as_released, bank_digest, rebuilt, row_checks
+from counterprior.cards.croissant_records import _sample
 from counterprior.cards.manifest import read_manifest
 from counterprior.cards.validate import (
     Origin,
@@ -234,6 +235,29 @@ def test_croissant_that_describes_another_file_is_found(release: Path) -> None:
     assert found == [("croissant.json", name)]
 
 
+def test_croissant_reads_a_row_of_each_kind_of_values(texts: Path, tmp_path: Path) -> None:
+    """A sample, in which what only one row has is there all the same."""
+    config = "t2i_homogenization"
+
+    def unlike(records: Records) -> Records:
+        records[777]["review"] = []
+        records[1_234]["prompt"] = ""
+        return records
+
+    rewrite(texts, config, unlike)
+    assert _sample(texts, config, tmp_path)
+    rows, read = (list(iter_records(root, config)) for root in (texts, tmp_path))
+    assert len(read) < 100 < len(rows) and rows[777] in read and rows[1_234] in read
+
+
+def test_a_digest_in_croissant_that_is_not_the_files_is_named(texts: Path) -> None:
+    path = texts / "croissant.json"
+    document = json.loads(path.read_text())
+    document["distribution"][0]["sha256"] = "0" * 64
+    path.write_text(json.dumps(document))
+    assert any("Hash of downloaded file" in p.message for p in problems(texts, croissant=True))
+
+
 def test_a_missing_responsible_ai_property_is_named(release: Path) -> None:
     path = release / "croissant.json"
     document = json.loads(path.read_text())
@@ -268,6 +292,9 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
     faults = problems(root)
     found = {(p.row, p.field) for p in faults if "is not a readable image" in p.message}
     assert found == {(rows[0], "seed_image"), (rows[1], "seed_image")}
+    with patch("counterprior.cards.validate.LARGE", 0):  # in a process of its own
+        beside = validate(root, row_checks(), jobs=2).problems
+    assert {p for p in beside if p.file != "croissant.json"} == set(faults)
     wrong = {p.row for p in faults if p.field == "image_sha256"}
     assert wrong == {rows[0], rows[1]}
 
