@@ -72,7 +72,7 @@ def study_of() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    rows = Rows.of(next(homogenization_trials()).rows[:8])
+    rows = Rows.of(next(homogenization_trials()).rows[:4])
     file = tmp_path_factory.mktemp("s") / "s.yaml"
     file.write_text(yaml.safe_dump(study_of(), sort_keys=False))
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +96,7 @@ def test_a_line_of_replicates_pools_them_with_a_wider_interval(table: StudyTable
     assert table.complete
     one, three = score(table, "b-1", "order_effect"), score(table, "b", "order_effect")
     counted = [s.n + sum(s.excluded.values()) for s in (one, three)]
-    assert counted == [32, 96] and "one training" in one.warning
+    assert counted == [16, 48] and "one training" in one.warning
     effects = [score(table, name, "order_effect").value for name in BIASES]
     assert effects == sorted(effects) and effects[0] < 40 < effects[2]
     assert three.interval.low < three.value < three.interval.high and not three.warning
