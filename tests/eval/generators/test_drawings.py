@@ -96,7 +96,7 @@ def test_the_second_control_is_in_a_run_that_names_it_alone(
     for name, options in variants.items():
         out = tmp_path / name
         done = cli(
-            *("eval", "--suite", "altered_worlds", "--data", full_release, "--limit", "40"),
+            *("eval", "--suite", "altered_worlds", "--data", full_release, "--limit", "12"),
             *("--generator", "render:", "--judge", "scene", "--out", out, *options),
         )
         assert done.returncode == 0, done.stderr

@@ -25,7 +25,7 @@ HOM = "t2i_homogenization"
 
 @pytest.fixture(autouse=True)
 def world(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Rows.of(next(homogenization_trials()).rows[:10])
+    rows = Rows.of(next(homogenization_trials()).rows[:6])
     for module in (preflight, runner):
         monkeypatch.setattr(module, "read_rows", lambda *_: rows)
 
@@ -61,16 +61,16 @@ def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> Non
     file, out = tmp_path / "s.yaml", tmp_path / "out"
     file.write_text(yaml.safe_dump(study_of()))
     planned = {workload.name: workload.count for workload in plan_study(file).images}
-    assert planned == dict.fromkeys(planned, 20)
+    assert planned == dict.fromkeys(planned, 12)
     assert any("at most" in note for note in plan_study(file).notes)
     done = run_study(file, out)
     assert not done.failures
     chosen = {case.id for case in Run.open(out / "runs" / HOM / "r+a2b-2").cases()}
-    assert 0 < len(chosen) < 20
+    assert 0 < len(chosen) < 12
     assert Run.open(out / "runs" / HOM / "r+n2a-3").header.where == "biased"
     assert not plan_study(file, out).workloads
     table = study_table(done.study)
-    assert table.complete and "10 rows, biased cases, 1 seed" in "".join(table.remarks)
+    assert table.complete and "6 rows, biased cases, 1 seed" in "".join(table.remarks)
     found = values(table)
     assert found["hom", ""] < 100, "the base is of all cases"
     assert found["success", ""] == 100, "they were chosen for it"
