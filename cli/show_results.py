@@ -194,8 +194,7 @@ def print_on_real(checked: CheckedOnReal) -> None:
             output.print(f"{name}: {meaning}", style="dim", highlight=False)
     for note in checked.notes:
         print_note(f"note: {note}")
-    card = f"{checked.done.run.root}/scores.json"
-    print_note(f"correct a run of spatial_visor with `counterprior score RUN --card {card}`")
+    print_note(f"correct a run with `counterprior score RUN --gold {checked.done.run.root.parent}`")
 
 
 BY_DIFFICULTY = (

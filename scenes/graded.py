@@ -22,7 +22,7 @@ from .sprites import clothes, entity_names
 
 LEVELS = 5
 """Levels of difficulty, from 0."""
-_HARDEST = 0.85
+_HARDEST = 0.93
 """Share of everything that makes a scene hard at the last level: with all of it, a reader misread
 three in five images, and with three quarters none; see `tools/read_graded.py`."""
 Arrangement = Literal[

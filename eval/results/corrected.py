@@ -180,7 +180,7 @@ def _by_rates(
                 name=f"{name}_by_gold",
                 unit=measure.unit,
                 excluded=count_excluded((label for label, _ in read), classes),
-                warning=warning,
+                warning="; ".join(filter(None, (warning, estimate.warning))),
             )
 
 

@@ -76,6 +76,11 @@ def _share(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
+FEW_MEMBERS = 20
+"""Members of pairs below which draws of a clustered share are too narrow."""
+_FEW_MEMBERS = (
+    f"fewer than {FEW_MEMBERS} things in pairs: 95 % intervals held the truth in 92 % with 10"
+)
 DRAWS = 4000
 """Draws of the interval of `by_error_rates`."""
 ClusterName = TypeVar("ClusterName", bound=str | tuple[str, str])
@@ -144,7 +149,9 @@ def by_error_rates(
     if low == high:
         return NOT_CORRECTED
     interval = Interval(min(low, value), max(high, value))
-    return Estimate(value, interval, n=len(observed), clusters=len(np.unique(np.asarray(clusters))))
+    count, are_pairs = len(np.unique(np.asarray(clusters))), np.ndim(clusters) == 2
+    warning = _FEW_MEMBERS if are_pairs and count < FEW_MEMBERS else ""
+    return Estimate(value, interval, n=len(observed), clusters=count, warning=warning)
 
 
 _INDISTINCT = 1e3

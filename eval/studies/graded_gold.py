@@ -23,7 +23,7 @@ IMAGES = 104
 """Scenes, each drawn at every level: eight times what `_CYCLE` shows."""
 _CYCLE = (*SHOWN[:4], *SHOWN)
 """What successive scenes show: both things in 8 of 13."""
-VERSION = "2"
+VERSION = "4"
 """Raised whenever a scene or its label changes."""
 
 

@@ -299,6 +299,8 @@ def test_a_correction_by_real_images_varies_with_both_things_of_a_pair() -> None
     name = "accuracy_unconditional_by_gold"
     assert of_things[name].value == of_pairs[name].value == pytest.approx(100 / 3)
     assert of_things[name].interval.width > 1.3 * of_pairs[name].interval.width
+    assert "real ones; fewer than 20 things" in of_things[name].warning
+    assert "fewer" not in of_pairs[name].warning
 
 
 def test_error_rates_of_pairs_whose_entities_recur_hold_the_truth() -> None:

@@ -27,16 +27,17 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run
 from counterprior.eval.generators.folder import ImageFolder
 from counterprior.eval.people.serve import Audit
-from counterprior.eval.studies.graded_gold import IMAGES, GradedImages
+from counterprior.eval.studies.graded_gold import IMAGES, VERSION, GradedImages, graded_scene
 from counterprior.eval.studies.real_check import DRAWN, LABELS, RealImages, check_on_real
 from counterprior.eval.suites.real import AXES, RealGoldSuite, condition_of, right_label
 from counterprior.eval.suites.spatial import QUESTION
 from counterprior.parsing import read_rows as read_json_rows
 from counterprior.release import sha256_file
-from counterprior.scenes.graded import LEVELS
+from counterprior.scenes.graded import _HARDEST, LEVELS
 from counterprior.schema import OwnPrompt, Provenance, RealGold, Row, SpatialVISOR
 
 sys.path.append(str(Path(__file__).parents[3] / "tools"))
+import read_graded
 from read_graded import FILE as GRADED
 from read_graded import misread
 
@@ -255,7 +256,9 @@ def test_a_run_is_corrected_by_the_users_own_real_gold(
     images, judge = tmp_path / "images", "python:real_images:missing"
     labels = real_images.write(images)
     gold = ("--images", images, "--data", labels, "--out", tmp_path / "gold")
-    assert cli("judge-check", "--judge", judge, *gold).returncode == 0
+    done = cli("judge-check", "--judge", judge, *gold)
+    assert done.returncode == 0, done.stderr
+    assert f"`counterprior score RUN --gold {tmp_path / 'gold'}`" in done.stderr + done.stdout
     run = tmp_path / "run"
     rows = spatial_rows(tmp_path / "made")
     settings = RunSettings(suite="spatial_visor", data="", out=run, seeds=1)
@@ -389,13 +392,58 @@ def test_the_page_tells_judges_that_do_not_look_from_one_that_knows() -> None:
     assert "\n".join(lines) in PAGE, "\n".join(lines)
 
 
-def test_the_page_says_how_many_drawn_images_a_reader_misreads() -> None:
-    _, *levels = zip(*misread([row for _, row in read_json_rows(GRADED)]), strict=True)
-    (shares,) = levels
-    cells = [f"{share.text('%')}" for share in shares]
-    assert f"| a reader, blind | {' | '.join(cells)} |" in PAGE, cells
-    assert all(share.n == 20 for share in shares)
-    assert 5 <= shares[-1].value <= 20
+READERS = {
+    ("2", "r4"): "first, 0.85",
+    ("2", "r5"): "second, 0.85",
+    ("3", "r5"): "second, 0.9",
+    (VERSION, "r5"): f"second, {_HARDEST} (now)",
+}
+"""Version of the drawings, and reader -> the page's name of the reading."""
+
+
+def test_the_page_says_how_many_drawn_images_each_reader_misreads() -> None:
+    rows = [row for _, row in read_json_rows(GRADED)]
+    assert {row["kind"] for row in rows} == {"model"} and "models, not people" in PAGE
+    readings = {(version, reader): shares for version, reader, shares in misread(rows)}
+    assert readings.keys() == READERS.keys()
+    for place, shares in readings.items():
+        (n,) = {share.n for share in shares}
+        cells = [share.text("%") for share in shares]
+        assert f"| {READERS[place]} | {' | '.join(cells)} | {n} |" in PAGE, cells
+        assert n >= 40 or place[1] == "r4"
+    assert 5 <= readings[VERSION, "r5"][-1].value <= 20
+
+
+def test_readings_of_several_draws_are_kept_and_counted_by_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader who errs in one of ten images, and one who answers a single draw."""
+    monkeypatch.setattr(read_graded, "EACH", 1)
+    file = tmp_path / "graded.jsonl"
+    letters = {shown: letter for letter, shown in read_graded.ANSWERS.items()}
+    for reader, seed, errors in (("ann", 1, 0), ("ann", 2, 1), ("bo", 1, 0), ("ann", 1, 0)):
+        assert read_graded.sheets(tmp_path, reader, seed) == LEVELS
+        name = f"{reader}_{seed}"
+        with Image.open(tmp_path / name / "sheet_00.png") as sheet:
+            assert sheet.width == 4 * (256 + 8)
+        lines = []
+        for place, drawn in enumerate(json.loads((tmp_path / f"key_{name}.json").read_text())):
+            shown = graded_scene(drawn["scene"], drawn["level"]).shown
+            letter = letters.get(shown, shown[0].lower())
+            letter = read_graded.TURNED[letter] if drawn["turned"] else letter
+            wrong = drawn["level"] == LEVELS - 1 and errors
+            lines.append(f"{place} {'n' if wrong else letter}")
+        (tmp_path / f"answers_{name}.txt").write_text("\n".join(lines))
+        assert read_graded.record(tmp_path, reader, seed, "human", file) == LEVELS
+    rows = [row for _, row in read_json_rows(file)]
+    assert len(rows) == 3 * LEVELS and {row["kind"] for row in rows} == {"human"}
+    (_, ann, of_ann), (_, bo, of_bo) = misread(rows)
+    assert (ann, bo) == ("ann", "bo")
+    assert [(share.value, share.n) for share in of_ann] == [(0, 2)] * (LEVELS - 1) + [(50, 2)]
+    assert [(share.value, share.n) for share in of_bo] == [(0, 1)] * LEVELS
+    (tmp_path / "answers_bo_1.txt").write_text("0 l")
+    with pytest.raises(SystemExit, match="bo_1: #1: '' is none of l, r"):
+        read_graded.record(tmp_path, "bo", 1, "human", file)
 
 
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
