@@ -31,6 +31,7 @@ from .costs import Cost, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
 from .making import read_source
+from .objections import check_questions
 from .run import Run
 
 
@@ -87,10 +88,12 @@ def generate(
     rows: Rows | None = None,
     scale: Scale = IN_PROCESS,
     spec: Any = None,
+    check: Callable[[Evaluation], None] | None = None,
 ) -> Done:
     """Makes every image that a suite asks for, or finds it; what is there stays.
 
-    spec: what workers open in place of an opened generator. Raises RunError for a folder of another
+    spec: what workers open in place of an opened generator. check: looks at the run before the
+    first image, and raises what ends it. Raises RunError for a folder of another
     run, UsageError for a bad spec, ReleaseError for bad data, BudgetError where a cap ends the run.
     """
     opened = generator if isinstance(generator, RoundTrip) else as_generator(generator)
@@ -105,6 +108,8 @@ def generate(
         if isinstance(opened, Prepared):
             opened.prepare(evaluation.run.root, plan)
         evaluation.check_generator(opened)
+        if check is not None:
+            check(evaluation)
         maker: CaseGenerator = opened
         several = 1
         if not isinstance(opened, RoundTrip):  # whose models are under the cap already
@@ -194,7 +199,8 @@ def evaluate_run(
 ) -> Done:
     """`generate` and `judge_run` in a row, as a study does for each of its runs, with one cap.
 
-    Judges are opened and asked whether they answer before the first image is made.
+    Judges are opened and asked whether they answer before the first image is made. Raises
+    UsageError for one that can answer none of the suite's questions.
     """
     open_suite(run.suite, settings.persona)
     probes_of(settings.controls)
@@ -204,8 +210,14 @@ def evaluate_run(
     opened = [as_judge(judge, plan) for judge in judges]
     rows = rows or read_rows(run.data, run.suite, run.revision)
     failed = check_answering(opened, settings.despite_failures)
-    generate(run, maker, plan, progress, rows, scale=scale, spec=generator)
     asked = [place for place in range(len(opened)) if place not in failed]
+
+    def check(evaluation: Evaluation) -> None:
+        answering = [opened[place] for place in asked]
+        asked_by = settings.controls, settings.persona, settings.frames
+        check_questions(answering, evaluation, *asked_by)
+
+    generate(run, maker, plan, progress, rows, scale=scale, spec=generator, check=check)
     done = judge_run(
         run.out,
         [opened[place] for place in asked],

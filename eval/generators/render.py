@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from ...scenes.biases import preference
 from ...scenes.drawing import draw_scene
 from ...scenes.language import (
     Layout,
+    NamedEntity,
     is_directed,
     is_passive,
     layout,
@@ -38,8 +40,10 @@ from ...scenes.poses import find_pose
 from ...scenes.scene import Figure, Scene
 from ...scenes.sprites import atlas_digest, clothes, entity_names
 from ...specs import Options, Share, TextForm, Unit
-from ..core import ImageRequest
+from ..core import Case, ImageRequest
 from .drawings import Drawing
+
+_log = logging.getLogger(__name__)
 
 VERSION = "2"
 """Raised whenever the same request gives other pixels."""
@@ -127,6 +131,21 @@ class RenderGenerator(Options):
         """Version, atlas and the options that differ from their defaults."""
         changed = self.texts(changed=True)
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
+
+    def check(self, cases: Sequence[Case]) -> None:
+        """Warns of prompts that it can't draw; raises UsageError where it can draw none."""
+        texts = [case for case in cases if not case.source]
+        reasons = [(case.row, reason) for case in texts if (reason := _cannot_draw(case))]
+        if not reasons:
+            return
+        row, reason = reasons[0]
+        text = (
+            f"render: can't draw {len(reasons):,} of {len(cases):,} prompts, the first of {row}: "
+            f"{reason}"
+        )
+        if len(reasons) == len(cases):
+            raise UsageError(text, "choose another suite or generator", code="unsupported")
+        _log.warning("%s", text)
 
     def generate(self, request: ImageRequest) -> Image | Clip:
         """The image, with the true scene as JSON in ``info["scene"]``, or the clip, in lossless
@@ -238,9 +257,7 @@ class RenderGenerator(Options):
         return self._edit(Scene.of(request.source), request.prompt, rng)
 
     def _compose(self, prompt: str, rng: random.Random) -> Scene:
-        named = mentions(prompt)
-        if not named:
-            raise ValueError(f"no entity of the atlas in the prompt {prompt!r}")
+        named = _named(prompt)
         entities = [mention.entity for mention in named]
         wanted = layout(prompt, named)
         order = self._order(entities, wanted, rng)
@@ -308,6 +325,23 @@ class RenderGenerator(Options):
         else:
             for number, pose in zip(numbers, mentioned_poses(text, named), strict=True):
                 figures[number] = replace(figures[number], pose=pose or _pose_of(text))
+
+
+def _cannot_draw(case: Case) -> str:
+    """Why the prompt of a case can't be drawn; empty if it can."""
+    try:
+        if Drawing.of(case.prompt, case.fields) is None:
+            _named(_in_english(case.prompt, case.fields))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _named(prompt: str) -> list[NamedEntity]:
+    """The entities of a prompt. Raises ValueError for a prompt without one."""
+    if not (named := mentions(prompt)):
+        raise ValueError(f"no entity of the atlas in the prompt {prompt!r}")
+    return named
 
 
 def _in_english(prompt: str, fields: Mapping[str, str]) -> str:

@@ -37,6 +37,16 @@ class PixelJudge(OneByOne):
     def identity(self) -> dict[str, str]:
         return {"kind": "pixels", "version": "2", "atlas": atlas_digest()[:12]}
 
+    def objection(self, question: Question) -> str:
+        """Why it can't answer, whatever the image: a subject that no figure shows, or an axis."""
+        try:
+            _check_axis(question)
+            for subject in question.subjects:
+                entity_of(subject)
+        except ValueError as error:
+            return str(error)
+        return ""
+
     def verdict(self, question: Question) -> Verdict:
         try:
             if question.task not in _MEASURES:
@@ -68,9 +78,15 @@ def _find_both(question: Question) -> tuple[Match, Match]:
     return a, b
 
 
-def _order(question: Question) -> tuple[int, str]:
-    if (axis := question.facts.get("axis", "horizontal")) not in ("horizontal", "vertical"):
+def _check_axis(question: Question) -> None:
+    """Raises ValueError for an axis that an image alone does not show."""
+    axis = question.facts.get("axis", "horizontal")
+    if question.task in ("order", "arrangement") and axis not in ("horizontal", "vertical"):
         raise ValueError(f"can't measure the axis {axis!r}: choose a judge by rule")
+
+
+def _order(question: Question) -> tuple[int, str]:
+    _check_axis(question)
     a, b = _find_both(question)
     for subject, match in zip(question.subjects, (a, b), strict=True):
         if match.score < FOUND:

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from PIL import Image
 
@@ -27,6 +27,7 @@ from ..engine.costs import Cost
 from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.frames import shown_frames
+from ..engine.objections import Objections, objection_to
 from ..engine.run import HEADER, Run, RunError
 from ..generators import GENERATORS, PaidByImage, is_served
 from ..generators.paid import PaidGenerator
@@ -67,14 +68,6 @@ STEPS: Mapping[StepKind, str] = {
 """Step of a round trip -> its products, in words."""
 
 
-@runtime_checkable
-class Particular(Protocol):
-    """A judge that answers only some kinds of questions."""
-
-    tasks: frozenset[str]
-    """Values of `core.Task`."""
-
-
 @dataclass(frozen=True)
 class Workload:
     """Open work of one model on one suite."""
@@ -104,8 +97,8 @@ class OpenQuestions:
     """The questions that a judge is yet to be asked about a run."""
 
     count: int = 0
-    tasks: set[str] = field(default_factory=set)
-    """Values of `core.Task`."""
+    objections: list[str] = field(default_factory=list)
+    """Why the judge can't answer some of them, one by one."""
     first: Question | None = None
     """None without any."""
 
@@ -397,14 +390,10 @@ class _Planner:
             workload = Workload(
                 name, spec, f"questions of {suite}", count, size=VERDICT_SIZE * count
             )
-            if isinstance(judge, Particular):
-                wrong = (
-                    set().union(*(questions.tasks for questions in open_questions)) - judge.tasks
-                )
-                if wrong:
-                    self.plan.problems.append(
-                        f"judge {name} can't answer the questions of {suite} ({min(wrong)})"
-                    )
+            objections = [reason for questions in open_questions for reason in questions.objections]
+            if objections:
+                problem = Objections(len(objections), count, objections[0]).text(suite)
+                self.plan.problems.append(f"judge {name} {problem}")
             workload = self._priced(workload, judge, open_questions)
             if judge is not None and self.probe and count and not _paid_by_call(spec):
                 cell = next((c for c in cells_of_suite if c.run in probed), None)
@@ -555,7 +544,7 @@ def _open_questions(
     for case, image in look.expected():
         questions, _ = asking.unanswered(suite, look.rows[case.row], case, image, log)
         open_questions.count += len(questions)
-        open_questions.tasks |= {question.task for question in questions}
+        open_questions.objections += filter(None, (objection_to(judge, q) for q in questions))
         open_questions.first = open_questions.first or next(iter(questions), None)
     return open_questions
 

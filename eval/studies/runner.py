@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ from ..checkpoints.placement import LoadError
 from ..core import CaseGenerator, Judge
 from ..engine.costs import Cost, count_images
 from ..engine.data import Rows, read_rows
-from ..engine.evaluation import outcomes, plan_cases
+from ..engine.evaluation import Evaluation, outcomes, plan_cases
 from ..engine.image_scores import ScorerFailed, score_images
+from ..engine.objections import check_questions
 from ..engine.run import Run, RunError
 from ..engine.steps import JudgeSettings, check_answering, generate, judge_run, trip_cases
 from ..generators import open_generator
@@ -306,7 +307,7 @@ class _Session:
         for model in list(generators):
             cells_of_model = [cell for cell in cells if (cell.generator, cell.model) == model]
             if cells_of_model:
-                self._generate(cells_of_model, generators.pop(model))
+                self._generate(cells_of_model, generators.pop(model), raters)
                 _release()
         for name in list(raters):
             cells_of_rater = [cell for cell in cells if cell.judge == name]
@@ -390,7 +391,24 @@ class _Session:
             if (run := self.study.run_of(cell)) is not None:
                 count_images(self.plan, run)
 
-    def _generate(self, cells: Sequence[Cell], generator: CaseGenerator) -> None:
+    def _check_questions(
+        self, cells: Sequence[Cell], raters: Mapping[str, Rater], run: Evaluation
+    ) -> None:
+        """Fails the cells of a run whose judge can answer none of its questions; raises the error
+        where no cell remains."""
+        for cell in cells:
+            if cell.scorer or cell.judge not in raters:
+                continue
+            try:
+                check_questions([raters[cell.judge]], run, cell.probes, cell.persona, cell.frames)
+            except UsageError as error:
+                self._fail([cell], error)
+                if all(other.key in self.failed for other in cells):
+                    raise
+
+    def _generate(
+        self, cells: Sequence[Cell], generator: CaseGenerator, raters: Mapping[str, Rater]
+    ) -> None:
         """The images of one generator, on all of its suites."""
         runs = runs_of(cells)
         for number, run in enumerate(runs):
@@ -410,6 +428,7 @@ class _Session:
                     # Methods draw in one process; the steps of round trips are there by now.
                     scale=Scale(shard=self.scale.shard) if alone else self.scale,
                     spec="" if alone else run.spec,
+                    check=partial(self._check_questions, of_run, raters),
                 )
                 done.run.check_made()
             except LoadError as error:  # no other suite can go better
