@@ -294,7 +294,10 @@ def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None
     assert found == {(rows[0], "seed_image"), (rows[1], "seed_image")}
     with patch("counterprior.cards.validate.LARGE", 0):  # in a process of its own
         beside = validate(root, row_checks(), jobs=2).problems
-    assert {p for p in beside if p.file != "croissant.json"} == set(faults)
+    undocumented = "croissant.json"  # which the reduced release lacks
+    assert {p for p in beside if p.file != undocumented} == {
+        p for p in faults if p.file != undocumented
+    }
     wrong = {p.row for p in faults if p.field == "image_sha256"}
     assert wrong == {rows[0], rows[1]}
 
