@@ -11,6 +11,7 @@ import logging
 import os
 import platform
 import random
+import re
 import secrets
 import shutil
 import stat
@@ -41,6 +42,7 @@ LEAST_AGAIN = 16
 SHARE_AGAIN = 50
 """Of the kept drawings that a run takes, so many at least, and one of so many, are drawn again."""
 
+_VERSION = re.compile("[0-9a-f]{16}")
 _CHUNK = 25
 _MOST = 8192
 _DIGEST = hashlib.sha256().digest_size
@@ -108,7 +110,8 @@ class Kept:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.utime(self._folder)
             for other in self._folder.parent.iterdir():
-                if time.time() - other.stat().st_mtime > UNUSED_DAYS * 86_400:
+                unused = time.time() - other.stat().st_mtime > UNUSED_DAYS * 86_400
+                if unused and _VERSION.fullmatch(other.name):  # others are not ours to delete
                     shutil.rmtree(other, ignore_errors=True)
             owned = self._folder.stat()
         except OSError:

@@ -138,13 +138,15 @@ def test_only_a_folder_of_ones_own_is_used(cache: Path, tmp_path: Path) -> None:
 
 def test_drawings_of_other_code_are_not_used_and_go_in_time(cache: Path) -> None:
     kept_here()
-    old, recent = cache / "drawings" / "0", cache / "drawings" / "1"
-    for folder in (old, recent):
+    old, recent = cache / "drawings" / f"{0:016}", cache / "drawings" / f"{1:016}"
+    somebodys = cache / "drawings" / "of my children"
+    for folder in (old, recent, somebodys):
         folder.mkdir()
-    os.utime(old, (0, 0))
+    for folder in (old, somebodys):
+        os.utime(folder, (0, 0))
     kept_here()
     names = {path.name for path in (cache / "drawings").iterdir()}
-    assert names == {"1", code_digest()[:16]}
+    assert names == {recent.name, somebodys.name, code_digest()[:16]}
 
 
 def test_two_requests_never_share_a_name() -> None:
