@@ -201,7 +201,7 @@ def _built(name: str, rows: list[Row]) -> BuiltConfig:
     return BuiltConfig(
         name=name,
         rows=rows,
-        planned=suite.rows or len(rows),
+        planned=suite.rows + sum(map(suite.beyond, rows)) if suite.rows else len(rows),
         breakdown=suite.breakdown,
         **{**stated_facts(name, rows), "license": _config_license(suite.license, rows)},
     )
@@ -291,8 +291,9 @@ def suite_faults(
             yield Fault(row.id, "review", f"people who read it say {vote}: revise its bank entry")
     suite = SUITES[name]
     yield from (fault for fault in suite.faults(rows, banks) if fault.row or complete)
-    if suite.rows is not None and len(rows) > suite.rows:
-        yield Fault("", "", f"has {len(rows)} rows, the suite has {suite.rows}")
+    own = sum(not suite.beyond(row) for row in rows)
+    if suite.rows is not None and own > suite.rows:
+        yield Fault("", "", f"has {own} rows, the suite has {suite.rows}")
 
 
 def row_checks(bank: Path | None = None) -> Callable[[str, list[Row], bool], Iterator[Fault]]:

@@ -12,7 +12,7 @@ from .gold import STYLES_EACH
 from .suite import Banks
 from .suites.altered_worlds_gold import drawn_rows
 from .suites.counterfactual import groups
-from .suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, ROWS, select
+from .suites.t2i_correctness import BEYOND, DOMAIN_FAMILIES, FAMILY_ROWS, ROWS, select_released
 from .world_looks import ALL, Discrimination, discriminations
 
 
@@ -121,7 +121,7 @@ def bank_census(banks: Banks) -> BankCensus:
         domain: [pair for pair in pairs if pair.status != "retired"]
         for domain, pairs in banks.pairs.items()
     }
-    released = select(active, ROWS)
+    released = select_released(active)
     rows = [pair for pairs in released.values() for pair in pairs]
     cited = {name for pair in rows for name in pair.standards}
     return BankCensus(
@@ -132,6 +132,7 @@ def bank_census(banks: Banks) -> BankCensus:
         undrawn=dict(sorted(Counter(pair.undrawn for pair in rows if pair.undrawn).items())),
         registry=_citations(banks.standards.values()),
         cited=_citations(banks.standards[name] for name in cited),
+        planned=ROWS + len(released.get(BEYOND, ())),
     )
 
 

@@ -213,5 +213,7 @@ class SuiteRecipe(Generic[R]):
     """SPDX expression of the rows' license; None if each row has its own."""
     seeded_as: str = ""
     """Config whose rows it is made from, drawn with the same seed; empty: none."""
+    beyond: Callable[[R], bool] = lambda row: False
+    """Whether a row is in addition to the `rows` of the complete config."""
     optional: bool = False
     """Whether a bank may hold nothing for it; the release then lacks the config."""

@@ -76,7 +76,9 @@ Frames = Annotated[
 Limit = Annotated[int | None, Sampling(min=1, help="Rows to sample; all if not given.")]
 Where = Annotated[
     list[str] | None,
-    Input("--where", help="FIELD=VALUE of the rows, e.g. pair_type=A-A; repeatable."),
+    Input(
+        "--where", help="FIELD=VALUE or FIELD!=VALUE of the rows, e.g. pair_type=A-A; repeatable."
+    ),
 ]
 Ids = Annotated[Path | None, Input("--ids", help="File of ids of prompts, one a line.")]
 Variants = Annotated[

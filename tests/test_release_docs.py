@@ -89,7 +89,7 @@ def test_the_commands_and_the_python_run_on_a_hub(
         done = cli(*here, cwd=tmp_path, env=hub.environment)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
     (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    code = code.replace("NAMESPACE/NAME", REPOSITORY) + "\nassert len(pairs) == 400"
+    code = code.replace("NAMESPACE/NAME", REPOSITORY) + "\nassert len(pairs) == 418"
     subprocess.run([sys.executable, "-c", code], env=hub.environment, cwd=tmp_path, check=True)
 
 

@@ -238,7 +238,8 @@ class RowChoice(NamedTuple):
     file: Path | None
     """Lists ids; None for all prompts of the rows."""
     fields: Mapping[str, frozenset[str]]
-    """Field of a row -> the texts that it may have, as `row_fields` gives them; all must fit."""
+    """Field of a row -> the texts that it may have, as `row_fields` gives them; with `!` behind the
+    field, those that it may not have. All must fit."""
     asked: tuple[str, str] = ("--where", "--ids")
     """Where the user names fields, and a file, as messages begin."""
 
@@ -251,7 +252,7 @@ class RowChoice(NamedTuple):
         file, fields = None, dict[str, frozenset[str]]()
         for text in texts or ():
             name, equals, values = text.partition("=")
-            if equals and not Path(text).exists():
+            if equals and not Path(text).exists():  # `domain!=maps` is the field `domain!`
                 fields[name] = frozenset((values, *values.split(",")))
             elif file is not None:
                 raise UsageError(
@@ -274,22 +275,24 @@ class RowChoice(NamedTuple):
         """The rows whose fields fit. Raises UsageError for an unknown field, and where none fits;
         it names the fields or texts that there are."""
         where = self.asked[0]
-        for name, wanted in self.fields.items():
+        for choice, wanted in self.fields.items():
+            name, negated = choice.removesuffix("!"), choice.endswith("!")
             known = [known for known in row_fields(rows[0]) if known != "seeds"]
             if name not in known:
                 raise UsageError(
-                    f"{where} {name}=: a row of {rows[0].suite} has no such field: choose from "
+                    f"{where} {choice}=: a row of {rows[0].suite} has no such field: choose from "
                     f"{', '.join(known)}",
                     code="unknown-name",
                 )
             texts = [row_fields(row).get(name, "") for row in rows]
-            numbers = [number for number, text in enumerate(texts) if text in wanted]
+            numbers = [number for number, text in enumerate(texts) if (text in wanted) != negated]
             if not numbers:
                 there = [repr(text) for text in sorted(set(texts))]
                 more = f" and {len(there) - 12:,} more" if len(there) > 12 else ""
+                has = "has another text than" if negated else "has"
                 raise UsageError(
-                    f"{where} {name}=: no row has {' or '.join(map(repr, sorted(wanted)))}: choose "
-                    f"from {', '.join(there[:12])}{more}",
+                    f"{where} {choice}=: no row {has} {' or '.join(map(repr, sorted(wanted)))}: "
+                    f"choose from {', '.join(there[:12])}{more}",
                     code="nothing-to-do",
                 )
             rows = ChosenRows(rows, numbers)

@@ -16,7 +16,15 @@ from counterprior.builders.constrained import clusters
 from counterprior.builders.lemmas import content, lemma
 from counterprior.builders.suite import SHIPPED as BANKS
 from counterprior.builders.suites import SUITES, spatial_uc
-from counterprior.builders.suites.t2i_correctness import DOMAIN_FAMILIES, FAMILY_ROWS, select
+from counterprior.builders.suites.t2i_correctness import (
+    BEYOND,
+    DOMAIN_FAMILIES,
+    FAMILY_ROWS,
+    ROWS,
+    is_beyond,
+    select,
+    select_released,
+)
 from counterprior.builders.worlds import PHRASINGS, time_clause
 from counterprior.schema import Entity, Row, rows_digest, to_record
 
@@ -495,3 +503,17 @@ def test_damage_is_found_and_named_by_its_field(name: str) -> None:
     for at, field in single:
         if (torn[at].id, field) not in found:  # another row of its group may be the one named
             assert field in fields([*built[:at], torn[at], *built[at + 1 :]])
+
+
+def test_conventions_of_countries_stand_behind_the_rows_of_the_paper() -> None:
+    built = rows("t2i_correctness")
+    assert [is_beyond(row) for row in built] == [False] * ROWS + [True] * (len(built) - ROWS)
+    assert 12 <= len(built) - ROWS <= 20
+    scopes = Counter(row.scope for row in built[ROWS:])
+    assert len(scopes) >= 10 and not scopes.keys() & {f"country: {c}" for c in ("US", "GB", "JP")}
+    others = {domain: pairs for domain, pairs in BANKS.pairs.items() if domain != BEYOND}
+    alone = [pair.id for pairs in select_released(others).values() for pair in pairs]
+    assert [row.provenance.entry for row in built[:ROWS]] == alone, "the others move none of these"
+    more = [*built, built[0].model_copy(update={"id": "t2i_correctness-000000000000"})]
+    faults = [f.message for f in suite_faults("t2i_correctness", more, BANKS)]
+    assert f"has {ROWS + 1} rows, the suite has {ROWS}" in faults

@@ -149,7 +149,12 @@ def test_a_run_of_a_short_form_has_its_prompts_alone(
     listed = [json.loads(line) for line in listing.read_text().splitlines()]
     kinds = {r["id"]: r["pair_type"] for r in iter_records(text_release, "t2i_homogenization")}
     assert [kinds[case["row"]] for case in listed] == ["A-A"] * 6
-    for choice, code in (("pair=A-A", "unknown-name"), ("pair_type=A", "nothing-to-do")):
+    others = sorted(set(kinds.values()) - {"A-A"})
+    assert others and cli(*few[:-4], "--where", "pair_type!=A-A", "--out", listing).returncode == 0
+    listed = [json.loads(line) for line in listing.read_text().splitlines()]
+    assert sorted({kinds[case["row"]] for case in listed}) == others
+    unknown, none = "unknown-name", "nothing-to-do"
+    for choice, code in (("pair!=A-A", unknown), ("pair=A-A", unknown), ("pair_type=A", none)):
         wrong = cli("prompts", *release, "--where", choice, "--out", listing)
         assert_refused(wrong, code, "pair_type" if code == "unknown-name" else "'A-A'")
     command = ("eval", *release, "--generator", "render:", "--judge", "pixels", "--unchecked")
