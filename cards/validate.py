@@ -194,8 +194,10 @@ def _beside(processes: int) -> Iterator[_Later]:
 
     try:
         yield beside
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt waits for nothing
+        raise
+    pool.shutdown()
 
 
 def _each(stage: str, manifest: Manifest, progress: Progress) -> Iterator[ConfigManifest]:
