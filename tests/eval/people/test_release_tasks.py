@@ -36,7 +36,7 @@ CONFIGS = (
 
 def with_seed_images(rows: list[Row]) -> list[Row]:
     """Three rows of a config of edits, which other rows need not wait for."""
-    return list(draw_seeds(rows[:3], "render:", 1, lambda done: None))  # type: ignore[arg-type]
+    return list(draw_seeds(rows[:3], "render:", lambda done: None))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
