@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .hygiene import skeleton
 
+_PROPER_NAME = re.compile(r"\b[A-Z][\w-]*")
 SAME_CONTEXT = 0.6
 """Jaccard index of the words of two contexts from which they count as one place."""
 
@@ -55,10 +57,16 @@ class PairIndex:
         for member, member_words in self._known.get(_names(pair), []):
             shared = len(words & member_words) / max(len(words | member_words), 1)
             twins = pair.frame and member.frame and pair.frame != member.frame
-            if shared >= SAME_CONTEXT and not twins:
+            if shared >= SAME_CONTEXT and not twins and not _elsewhere(pair, member):
                 swapped = skeleton(member.left) != skeleton(pair.left)
                 return f"{'contradicts' if swapped else 'repeats'} {member.id}"
         return None
+
+
+def _elsewhere(pair: KnownPair, member: KnownPair) -> bool:
+    """Whether each context has a proper name that the other lacks: the flags of two countries."""
+    own, theirs = ({*_PROPER_NAME.findall(known.context)} for known in (pair, member))
+    return bool(own - theirs and theirs - own)
 
 
 def _names(pair: KnownPair) -> frozenset[str]:

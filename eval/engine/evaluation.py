@@ -208,9 +208,9 @@ class Evaluation:
     def check_generator(self, generator: CaseGenerator) -> None:
         """Raises UsageError where a generator can't tell two cases apart, or has others, and where
         a method can't work on the rows of this suite."""
-        self.check_cases(generator, self.run.cases())
         if isinstance(generator, Method) and len(self.cases):
             generator.check_request(self._store().request(self._full(self.cases[0])))
+        self.check_cases(generator, self.run.cases())
 
     def check_cases(self, generator: CaseGenerator, cases: Iterable[Case]) -> None:
         """Raises UsageError where a generator can't tell two of the cases apart, or has others."""

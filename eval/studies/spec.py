@@ -764,7 +764,13 @@ def _walk(node: yaml.Node, path: tuple[Any, ...], lines: dict[Any, int], source:
     lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            below, line = (*path, key.value), key.start_mark.line + 1
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise StudyError(
+                    f"{source}:{line}: a key is a list or a mapping: write a name, without `?`",
+                    code="bad-yaml",
+                )
+            below = (*path, key.value)
             if below in lines:
                 raise StudyError(
                     f"{source}:{line}: {'.'.join(map(str, below))} occurs twice, first in line "

@@ -103,6 +103,20 @@ def test_a_discarded_pair_is_free_again() -> None:
     assert index.fault(pair("the Q key", "the P key", "on a standard US keyboard")) is None
 
 
+def test_flags_of_two_countries_are_two_pairs() -> None:
+    def flag(name: str, context: str) -> KnownPair:
+        return KnownPair(name, "d", "the green band", "the red band", context, "obverse")
+
+    index = PairIndex([flag("it", "on the national flag of Italy, obverse shown")])
+    assert index.fault(flag("mx", "on the national flag of Mexico, obverse shown")) is None
+    for context in (
+        "on the flag of Italy, obverse shown",
+        "on the national flag, obverse shown",
+        "on the national flag of the Republic of Italy, obverse shown",
+    ):
+        assert index.fault(flag("again", context)) == "repeats it"
+
+
 def test_the_shipped_pairs_are_hardly_ever_taken_for_each_other() -> None:
     index, found, total = PairIndex(), [], 0
     for domain, pairs in SHIPPED.pairs.items():

@@ -45,6 +45,7 @@ def table(column: str, *more: str) -> str:
 
 FAULTS = {
     "another key": (GOOD + "probe: [swap]\n", "unknown-field", [":12: probe", "probes"]),
+    "a mapping for a key": (but("generators:", "? {generators: 1}\n:"), "bad-yaml", [":5"]),
     "a key twice": (but("b:", "a:"), "duplicate-id", [":7: generators.a", "line 6"]),
     "no YAML": (but('"render:"', '"render:'), "bad-yaml", [":7"]),
     "missing": (but("data: rel\n", ""), "missing-field", [": data"]),
