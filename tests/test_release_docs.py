@@ -84,8 +84,17 @@ def test_the_commands_and_the_python_run_on_a_hub(
     hub = loopback_hub
     built = cli("build", "--out", tmp_path / "dist" / "counterprior", *SMALL)
     assert built.returncode == 0, built.stderr
+    key = tmp_path / "key"
+    if signs := shutil.which("ssh-keygen") is not None:
+        make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
+        subprocess.run(make, check=True)
+        public = key.with_suffix(".pub").read_text()
+        (tmp_path / "signers").write_text(f"maintainer {public}")
     for words in filter(on_the_hub, COMMANDS):
+        if not signs and {"--sign", "--signed-by"} & {*words}:
+            continue
         here = [word.replace("NAMESPACE/NAME", REPOSITORY) for word in words]
+        here = [word.replace("~/.ssh/id_ed25519", str(key)) for word in here]
         done = cli(*here, cwd=tmp_path, env=hub.environment)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
     (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
