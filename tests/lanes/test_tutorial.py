@@ -137,4 +137,4 @@ def test_the_plan_on_the_page_of_statistics(cli: Run, tmp_path: Path) -> None:
     (words,) = filter(None, map(words_of, console(page)))
     done = cli(*words, cwd=tmp_path)
     items = re.search(r"^items +(\d+)", done.stdout, re.MULTILINE)
-    assert items and f"needs {items[1]} items" in page.read_text()
+    assert items and f" {items[1]} items" in page.read_text()
