@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..release import SIGNATURE_FILE
 from .diff import ReleaseDiff, rows_by_id
 from .documents import render_documents
 from .errors import HubError
@@ -47,7 +48,8 @@ def check_report(report: ReleaseReport) -> None:
 
 def check_drops(published: Path, stamped: Path, allowed: bool) -> None:
     """Raises HubError if a published file would be lost without `allowed` and a MAJOR step."""
-    dropped = sorted({*local_files(published)} - {*local_files(stamped)})
+    # A version is signed or not, whatever its last one was.
+    dropped = sorted({*local_files(published)} - {*local_files(stamped), SIGNATURE_FILE})
     if not dropped:
         return
     last, new = (Version.parse(read_manifest(root).version) for root in (published, stamped))

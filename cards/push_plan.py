@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from ..errors import UsageError
 from ..progress import Progress, silent
-from ..release import ReleaseError
+from ..release import SIGNATURE_FILE, ReleaseError
 from ..storage import folder_lock
 from .content import Content, PushSettings, ReleaseContent
 from .errors import HubError
@@ -274,6 +274,7 @@ class _Planner:
         mark = Mark(self.repository.name, str(self.version), day)
         stamped = self.work / "stamped"
         self.content.stamp(self.folder, stamped, mark, published)
+        (stamped / SIGNATURE_FILE).unlink(missing_ok=True)  # of the version that was downloaded
         if self.settings.sign is not None:
             sign(stamped, self.settings.sign)
         return stamped

@@ -35,7 +35,6 @@ def sign(root: Path, key: Path) -> None:
             "sign with an Ed25519 or RSA key: `ssh-keygen -t ed25519 -f KEY` makes one",
             code="bad-value",
         )
-    (root / SIGNATURE_FILE).unlink(missing_ok=True)
     signed = _ssh_keygen("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(root / CHECKSUMS))
     if signed.returncode != 0:
         raise UsageError(

@@ -249,7 +249,7 @@ def _scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
                 yield mean_value(f"{name}_unconditional", chosen, value, world_shown, group)
     one_world = [o for o in outcomes if world_shown(o) in ("real", "altered")]
     for name, kind in BY_LOGIC.items():
-        chosen = [o for o in one_world if o.case.groups["logic_kind"] == kind]
+        chosen = [o for o in one_world if o.case.groups.get("logic_kind") == kind]
         if chosen or group == ALL:
             why = partial(failure, questions=LOGICS)
             yield mean_value(name, chosen, coherent, why, group, null=0.25)

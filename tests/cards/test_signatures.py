@@ -125,6 +125,14 @@ def test_the_same_push_again_repeats_the_signature(signed: Signed) -> None:
     assert (plan.steps, plan.operations) == ((), ())
 
 
+def test_a_signature_of_an_earlier_version_is_not_pushed_on(signed: Signed, copy: Path) -> None:
+    """Who downloads a signed release and pushes it unsigned pushes no signature that fails."""
+    plan = plan_of(copy, at(signed.hub.url, "1.0.1"))
+    changes = {operation.file: operation.kind for operation in plan.operations}
+    assert changes[SIGNATURE_FILE] == "delete"
+    assert (copy / SIGNATURE_FILE).is_file()
+
+
 def test_keys_that_sign_differently_each_time_are_refused_before_anything_is_sent(
     signed: Signed, tmp_path: Path
 ) -> None:
