@@ -5,7 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def available_cpus() -> int:
@@ -13,14 +18,24 @@ def available_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _QuietPool(ProcessPoolExecutor):
+    """Processes that a terminal's interrupt does not reach, started as tasks come.
+
+    They inherit the block of the thread that starts them: one that began to ignore interrupts by
+    itself would end in a traceback if the interrupt came while it still starts.
+    """
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def spawned(jobs: int) -> ProcessPoolExecutor:
     """So many processes to work in, which leave interrupts to the one that started them.
 
     Spawned, not forked: pyarrow and the progress bar have threads, which fork would break.
     """
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, context, initializer=_ignore_interrupts)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return _QuietPool(jobs, multiprocessing.get_context("spawn"))
