@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 from forking import ForkingCommand, keep_parser, without_waiting
 from hypothesis import HealthCheck, settings
-from typer.testing import CliRunner, Result
 
 pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
 
@@ -84,19 +83,6 @@ def loopback_only() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", guarded)
         yield
-
-
-@pytest.fixture(autouse=True)
-def commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a command in this process, what an earlier one still holds is given back, as where it
-    was a process that ended: the lock of a ledger, say, which an error keeps in a cycle."""
-    invoke = CliRunner.invoke
-
-    def invoke_after(self: CliRunner, *args: Any, **options: Any) -> Result:
-        gc.collect()
-        return invoke(self, *args, **options)
-
-    monkeypatch.setattr(CliRunner, "invoke", invoke_after)
 
 
 @pytest.fixture(scope="session")

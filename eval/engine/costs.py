@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -46,6 +47,13 @@ class Cost:
             with Ledger(path, read_only=True) as ledger:
                 budget.restore(path.name, ledger.costs())
         return CallPlan(ledgers, budget, self.concurrency, shard, self.retry_failed)
+
+
+def call_plan(
+    cost: Cost | CallPlan | None, root: Path, shard: tuple[int, int] | None = None
+) -> AbstractContextManager[CallPlan]:
+    """The call plan of one run, or the one that it shares with others, as in a study."""
+    return nullcontext(cost) if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
 
 
 def count_images(plan: CallPlan, run: Run) -> None:

@@ -30,7 +30,7 @@ from ..judges import CallPlan
 from ..scorers import RecordedScorer, Scorer, as_scorer
 from ..store.answers import AnswerLog, answerer_folder, keep_identity, read_identity
 from ..store.shards import RunShard, shard_log
-from .costs import Cost, count_images
+from .costs import Cost, call_plan, count_images
 from .frames import numbers_of, shown_frames
 from .run import CaseResult, Run, RunError
 
@@ -247,10 +247,9 @@ def score_images(
             f"`counterprior generate` again first",
             code="changed-file",
         )
-    plan = cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)
-    count_images(plan, run)
-    opened = [as_scorer(scorer, plan) for scorer in scorers]
-    with run.lock():
+    with call_plan(cost, root, shard) as plan, run.lock():
+        count_images(plan, run)
+        opened = [as_scorer(scorer, plan) for scorer in scorers]
         return [_score(run, scorer, frames, progress) for scorer in opened]
 
 

@@ -27,7 +27,7 @@ from ..store.shards import RunShard
 from ..store.verdicts import JudgeFailed, Tally, VerdictLog, check_tally
 from ..suites import open_suite
 from ..workers.farm import IN_PROCESS, Scale
-from .costs import Cost, capped, count_images
+from .costs import Cost, call_plan, capped, count_images
 from .data import Rows, read_rows
 from .evaluation import Evaluation, RunSettings
 from .making import read_source
@@ -97,8 +97,10 @@ def generate(
     run, UsageError for a bad spec, ReleaseError for bad data, BudgetError where a cap ends the run.
     """
     opened = generator if isinstance(generator, RoundTrip) else as_generator(generator)
-    with Evaluation.start(settings, opened.identity(), rows, scale.shard) as evaluation:
-        plan = _plan(cost, settings.out, scale.shard)
+    with (
+        Evaluation.start(settings, opened.identity(), rows, scale.shard) as evaluation,
+        call_plan(cost, settings.out, scale.shard) as plan,
+    ):
         evaluation.check_sources()
         if isinstance(opened, Method) and scale.workers > 1:
             raise UsageError(
@@ -152,11 +154,13 @@ def judge_run(
     Raises RunError for a run that is not there or not complete, JudgeFailed where every call of a
     judge failed, BudgetError where a cap ends the run.
     """
-    plan = _plan(cost, root, scale.shard)
-    opened = [as_judge(judge, plan) for judge in judges]
     probes_of(settings.controls)
     FrameChoice(settings.frames)
-    with Evaluation.open(root, settings.revision, rows, scale.shard) as evaluation:
+    with (
+        call_plan(cost, root, scale.shard) as plan,
+        Evaluation.open(root, settings.revision, rows, scale.shard) as evaluation,
+    ):
+        opened = [as_judge(judge, plan) for judge in judges]
         done = Done(evaluation.run)
         count_images(plan, evaluation.run)
         evaluation.check_sources()
@@ -206,31 +210,31 @@ def evaluate_run(
     probes_of(settings.controls)
     FrameChoice(settings.frames)
     maker = as_generator(generator)
-    plan = _plan(cost, run.out, scale.shard)
-    opened = [as_judge(judge, plan) for judge in judges]
-    rows = rows or read_rows(run.data, run.suite, run.revision)
-    failed = check_answering(opened, settings.despite_failures)
-    asked = [place for place in range(len(opened)) if place not in failed]
+    with call_plan(cost, run.out, scale.shard) as plan:
+        opened = [as_judge(judge, plan) for judge in judges]
+        rows = rows or read_rows(run.data, run.suite, run.revision)
+        failed = check_answering(opened, settings.despite_failures)
+        asked = [place for place in range(len(opened)) if place not in failed]
 
-    def check(evaluation: Evaluation) -> None:
-        answering = [opened[place] for place in asked]
-        asked_by = settings.controls, settings.persona, settings.frames
-        check_questions(answering, evaluation, *asked_by)
+        def check(evaluation: Evaluation) -> None:
+            answering = [opened[place] for place in asked]
+            asked_by = settings.controls, settings.persona, settings.frames
+            check_questions(answering, evaluation, *asked_by)
 
-    generate(run, maker, plan, progress, rows, scale=scale, spec=generator, check=check)
-    done = judge_run(
-        run.out,
-        [opened[place] for place in asked],
-        settings,
-        plan,
-        progress,
-        rows,
-        scale=scale,
-        specs=[judges[place] for place in asked],
-        before=before,
-    )
-    done.failures[:0] = failed.values()
-    return done
+        generate(run, maker, plan, progress, rows, scale=scale, spec=generator, check=check)
+        done = judge_run(
+            run.out,
+            [opened[place] for place in asked],
+            settings,
+            plan,
+            progress,
+            rows,
+            scale=scale,
+            specs=[judges[place] for place in asked],
+            before=before,
+        )
+        done.failures[:0] = failed.values()
+        return done
 
 
 def check_answering(
@@ -251,8 +255,3 @@ def check_answering(
                 if not despite_failures or len(errors) == len(judges):
                     raise
     return errors
-
-
-def _plan(cost: Cost | CallPlan | None, root: Path, shard: tuple[int, int] | None) -> CallPlan:
-    """The call plan of one run, or the one that it shares with others, as in a study."""
-    return cost if isinstance(cost, CallPlan) else (cost or Cost()).plan(root, shard)

@@ -7,7 +7,8 @@ import json
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -38,6 +39,14 @@ class CallPlan:
     other shards are read."""
     retry_failed: bool = False
     """Whether calls that a server rejected, and whose rejection is recorded, are made once more."""
+    _open: ExitStack = field(default_factory=ExitStack, init=False, repr=False, compare=False)
+
+    def __enter__(self) -> CallPlan:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Closes the ledgers, also if an error still refers to their judges, as in a notebook."""
+        self._open.close()
 
     def ledger(self, name: str) -> Ledger:
         """The ledger of a judge, by a name that no other judge has.
@@ -52,6 +61,7 @@ class CallPlan:
         except BaseException:
             ledger.close()
             raise
+        self._open.callback(ledger.close)
         return ledger
 
     def caller(
@@ -60,9 +70,8 @@ class CallPlan:
         """The caller of a backend, with a ledger named by a prefix and the digest of an identity.
 
         An outage becomes answers with the status `error`; a server that rejects model or key ends
-        the run. `holder`: who makes the calls; it has no
-        end of its own, so the ledger is free for others when nobody holds it any more. Raises as
-        `ledger`.
+        the run. `holder`: who makes the calls. The ledger is free for others when the block of the
+        plan ends; without a block, when nobody refers to the holder. Raises as `ledger`.
         """
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
         ledger = self.ledger(f"{prefix}-{digest[:8]}")

@@ -84,10 +84,9 @@ def best_of_curve(
             f"{root} has no candidates: make a run with --method best-of:16?by=JUDGE",
             code="nothing-to-do",
         )
-    plan = (cost or Cost()).plan(root)
-    opened_judges = [as_judge(judge, plan) for judge in judges]
-    judge_names = [describe(judge.identity()) for judge in opened_judges]
-    with Evaluation.open(root, rows=rows) as evaluation:
+    with (cost or Cost()).plan(root) as plan, Evaluation.open(root, rows=rows) as evaluation:
+        opened_judges = [as_judge(judge, plan) for judge in judges]
+        judge_names = [describe(judge.identity()) for judge in opened_judges]
         count_images(plan, evaluation.run)
         chosen = _chosen(candidates, {case.id: case for case in evaluation.cases})
         rated: dict[tuple[str, str], float] = {}

@@ -94,27 +94,27 @@ def check_detectors(
             f"choose from {', '.join(sorted(classes))}",
             code="unknown-class",
         )
-    plan = (cost or Cost()).plan(out / suite)
-    opened = [as_judge(judge, plan) for judge in judges]
-    for judge in opened:
-        if "detector_kind" not in judge.identity():
-            raise UsageError(
-                f"{describe(judge.identity())} records no detections",
-                "check a judge by rule, e.g. `checker:DETECTOR`",
-                code="unsupported",
-            )
-    settings = RunSettings(
-        suite=suite, data=data, out=out / suite, revision=revision, seeds=SEEDS, limit=limit
-    )
-    done = evaluate_run(
-        settings,
-        generator,
-        opened,
-        JudgeSettings(revision=revision, despite_failures=True),
-        plan,
-        progress,
-        rows=Rows.of(shown),
-    )
+    with (cost or Cost()).plan(out / suite) as plan:
+        opened = [as_judge(judge, plan) for judge in judges]
+        for judge in opened:
+            if "detector_kind" not in judge.identity():
+                raise UsageError(
+                    f"{describe(judge.identity())} records no detections",
+                    "check a judge by rule, e.g. `checker:DETECTOR`",
+                    code="unsupported",
+                )
+        settings = RunSettings(
+            suite=suite, data=data, out=out / suite, revision=revision, seeds=SEEDS, limit=limit
+        )
+        done = evaluate_run(
+            settings,
+            generator,
+            opened,
+            JudgeSettings(revision=revision, despite_failures=True),
+            plan,
+            progress,
+            rows=Rows.of(shown),
+        )
     judged = score_run(done.run.root, ScoreSettings())
     rows_by_id = {row.id: row for row in shown}
     things = {case.id: _things(generator, rows_by_id[case.row], case) for case in done.run.cases()}

@@ -125,17 +125,20 @@ def check_judges(
     ]
     if not chosen:
         raise ReleaseError(f"{data} has no gold images: build it with all configs", code="no-gold")
-    plan, checked = (cost or Cost()).plan(out), []
-    for gold in chosen:
-        rows = read_rows(data, gold.name, revision)
-        settings = RunSettings(
-            suite=gold.name, data=data, out=out / gold.name, revision=revision, limit=limit
-        )
-        judge_settings = JudgeSettings(persona=persona, revision=revision, despite_failures=True)
-        done = evaluate_run(
-            settings, GoldImages(rows), judges, judge_settings, plan, progress, rows=rows
-        )
-        checked.append(_checked(gold, rows, done))
+    checked = []
+    with (cost or Cost()).plan(out) as plan:
+        for gold in chosen:
+            rows = read_rows(data, gold.name, revision)
+            settings = RunSettings(
+                suite=gold.name, data=data, out=out / gold.name, revision=revision, limit=limit
+            )
+            judge_settings = JudgeSettings(
+                persona=persona, revision=revision, despite_failures=True
+            )
+            done = evaluate_run(
+                settings, GoldImages(rows), judges, judge_settings, plan, progress, rows=rows
+            )
+            checked.append(_checked(gold, rows, done))
     return checked
 
 

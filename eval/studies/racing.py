@@ -121,14 +121,13 @@ class Live:
             raise UsageError(
                 f"{suite.name} has no right and wrong images: it can't be raced", code="unsupported"
             )
-        plan = settings.cost.plan(out)
-        self._judge: Judge = as_judge(settings.judge, plan)
-        self._open = ExitStack()
         self._runs: dict[str, tuple[Evaluation, Generator]] = {}
         rows = rows or read_rows(settings.data, settings.suite)
         self._digest = rows.digest
         generator_names = tuple(map(without_secrets, settings.generators))
         with ExitStack() as opened:
+            plan = opened.enter_context(settings.cost.plan(out))
+            self._judge: Judge = as_judge(settings.judge, plan)
             for number, spec in enumerate(settings.generators):
                 generator = apply_methods(as_generator(spec), settings.methods)
                 root = out / "runs" / str(number)
@@ -145,9 +144,9 @@ class Live:
                     capped(generator, plan, evaluation.run)[0],
                 )
                 count_images(plan, evaluation.run)
+            if isinstance(self._judge, Answering):
+                self._judge.check()
             self._open = opened.pop_all()
-        if isinstance(self._judge, Answering):
-            self._judge.check()
         self.first_error = ""
         self._cases = {case.id: case for case in next(iter(self._runs.values()))[0].cases}
         self.names = generator_names

@@ -157,11 +157,8 @@ def _check(
     notes: Sequence[str],
 ) -> CheckedOnReal:
     """Asks, scores, and records each judge's confusion with the labels."""
-    plan, asked = (
-        (cost or Cost()).plan(settings.out),
-        JudgeSettings(revision=settings.revision, despite_failures=True),
-    )
-    done = evaluate_run(settings, images, judges, asked, plan, progress, rows=rows)
+    asked = JudgeSettings(revision=settings.revision, despite_failures=True)
+    done = evaluate_run(settings, images, judges, asked, cost, progress, rows=rows)
     judged = score_run(done.run.root, ScoreSettings(labels=_write_labels(done.run)))
     write_results([run.result for run in judged])
     return CheckedOnReal(judged, done, notes)

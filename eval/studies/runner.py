@@ -238,8 +238,11 @@ def run_study(
         study = Study.start(out, study_file, text, held if scale.shard else None)
         _check_rows(study, rows)
         study.models.remember_rows(study.cells)
-        with nullcontext() if trust else without_code(str(file)):
-            return _Session(study, cost.plan(out, scale.shard), rows, progress, scale).run(text)
+        with (
+            nullcontext() if trust else without_code(str(file)),
+            cost.plan(out, scale.shard) as plan,
+        ):
+            return _Session(study, plan, rows, progress, scale).run(text)
 
 
 _CODE = re.compile(r"\b(python|command)(:|%3A)", re.IGNORECASE)

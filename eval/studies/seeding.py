@@ -102,35 +102,35 @@ def find_seeds(
     as a refusal: the next call tries it again.
     """
     generator = as_generator(settings.generator)
-    plan = settings.cost.plan(settings.out)
-    judge = as_judge(settings.judge, plan)
-    check_answering([judge])
-    _claim(settings.out, {"generator": generator.identity(), "judge": judge.identity()})
-    open_scenes = {scene.prompt: scene for scene in scenes}
-    images: dict[str, bytes] = {}
-    refused: Counter[str] = Counter()
-    drawn = 0
-    for number in range(settings.tries):
-        if not open_scenes:
-            break
-        rows = Rows.of([_row(scene, number) for scene in open_scenes.values()])
-        out = settings.out / f"try-{number + 1}"
-        run = RunSettings(rows.rows[0].suite, "seed images", out, variants=("plain",))
-        generate(run, generator, plan, progress, rows, spec=settings.generator)
-        done = judge_run(
-            out, [judge], JudgeSettings(CONTROLS), plan, progress, rows, specs=[settings.judge]
-        )
-        judged = outcomes(done.run, done.judged[0][0])
-        _check_decided(out, judged, done.run)
-        drawn += sum(outcome.image == "made" for outcome in judged)
-        for outcome in judged:
-            if why := _refusal(outcome):
-                refused[why] += 1
-            else:
-                image = done.run.images()[outcome.case.id]
-                images[outcome.case.prompt] = _png(done.run, image)
-                del open_scenes[outcome.case.prompt]
-    return SeedResults(images, judge.identity(), drawn, dict(sorted(refused.items())))
+    with settings.cost.plan(settings.out) as plan:
+        judge = as_judge(settings.judge, plan)
+        check_answering([judge])
+        _claim(settings.out, {"generator": generator.identity(), "judge": judge.identity()})
+        open_scenes = {scene.prompt: scene for scene in scenes}
+        images: dict[str, bytes] = {}
+        refused: Counter[str] = Counter()
+        drawn = 0
+        for number in range(settings.tries):
+            if not open_scenes:
+                break
+            rows = Rows.of([_row(scene, number) for scene in open_scenes.values()])
+            out = settings.out / f"try-{number + 1}"
+            run = RunSettings(rows.rows[0].suite, "seed images", out, variants=("plain",))
+            generate(run, generator, plan, progress, rows, spec=settings.generator)
+            done = judge_run(
+                out, [judge], JudgeSettings(CONTROLS), plan, progress, rows, specs=[settings.judge]
+            )
+            judged = outcomes(done.run, done.judged[0][0])
+            _check_decided(out, judged, done.run)
+            drawn += sum(outcome.image == "made" for outcome in judged)
+            for outcome in judged:
+                if why := _refusal(outcome):
+                    refused[why] += 1
+                else:
+                    image = done.run.images()[outcome.case.id]
+                    images[outcome.case.prompt] = _png(done.run, image)
+                    del open_scenes[outcome.case.prompt]
+        return SeedResults(images, judge.identity(), drawn, dict(sorted(refused.items())))
 
 
 def _row(scene: SeedScene, number: int) -> T2IHomogenization:
