@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from benchmark_files import BENCHMARKS, opened
 
@@ -16,9 +15,8 @@ from counterprior.eval.studies import table as table_module
 from counterprior.eval.studies.detections import TableSources, open_table
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import format_table
-from counterprior.eval.studies.recipes import find_layout
 from counterprior.eval.studies.table import StudyTable, TableCells
-from counterprior.eval.studies.table_layout import PaperLine, TableLayout
+from counterprior.eval.studies.table_layout import TableLayout
 
 ROOT = Path(__file__).parents[1]
 COMMAND = re.compile(r"\$ counterprior study table (docs/studies/\S+\.zip)(?: --as (\S+))?(.*)")
@@ -88,47 +86,6 @@ def test_what_a_page_shows_is_recomputed(page: Path, study: str, layout: str, op
         columns = [names.index(name) for name in shown(head)]
         parts = [[row[column] for column in columns] for row in recomputed]
         assert rows and [row for row in map(shown, rows) if row not in parts] == [], page
-
-
-def test_verdicts_on_published_models_are_recomputed() -> None:
-    table, trained = (
-        table_of(f"docs/studies/{name}.zip", "organism-prediction")
-        for name in ("organism", "organism-trained")
-    )
-    models, corpora = (find_layout(name).paper for name in ("ots-bench-4", "ots-bench-5"))
-    assert models and corpora
-    shares = sorted(float(values(line)[1]) for line in corpora.lines.values())
-    predicted = [place for place, c in enumerate(table.columns) if c.head == "predicted"]
-    assert [table.columns[place].label for place in predicted] == [f"{s:g} %" for s in shares]
-    expected = []
-    for name, printed in models.lines.items():
-        hom = float(values(printed)[0])
-        cells = [[line.cells[place].score for place in predicted] for line in table.lines]
-        verdicts = [
-            ", ".join("in" if score and hom in score.interval else "out" for score in of_guidance)
-            for of_guidance in cells
-        ]
-        expected.append([name, f"{hom:.1f}", *verdicts])
-    page = (ROOT / "docs" / "organisms.md").read_text("utf-8")
-    after = page.partition("### Held against published models")[2]
-    assert [shown(line) for line in tables(after)[0]][1:] == expected
-    text = " ".join(after.split())
-    homs = np.array([float(values(line)[0]) for line in models.lines.values()])
-    at_guidance_1 = [table.lines[0].cells[place].score for place in predicted]
-    copied = np.mean([np.abs(homs - (2 * share - 100)).mean() for share in shares])
-    fitted = np.mean([np.abs(homs - score.value).mean() for score in at_guidance_1 if score])
-    held = []
-    for place in predicted:
-        scores = [line.cells[place].score for line in trained.lines]
-        held.append([sum(hom in score.interval for hom in homs) for score in scores if score])
-    counts = [f"{a}, {b} and {c}" for a, b, c in held]
-    assert f"it holds {counts[0]} of the nine for 87.2 %, and {counts[1]} for 89.2 %." in text
-    assert f"off by {copied:.0f} points on average, where that is off by {fitted:.0f}." in text
-
-
-def values(line: PaperLine) -> list[float]:
-    assert not isinstance(line.values, dict)
-    return [value for value in line.values if value is not None]
 
 
 def test_what_the_loop_is_expected_to_do_is_recomputed() -> None:
