@@ -29,15 +29,18 @@ STATES = {
 }
 HEAD = """# The papers, line by line
 
-What the five papers have, and what of it is here: {rows} rows. {states}.
+This page lists {rows} things from five papers, and the command that shows each of them here:
+{states}. [papers.csv](papers.csv) has the same table.
 
 | state | meaning |
 | --- | --- |
 {meanings}
 
-The command shows it. One that draws needs a release in `dist/counterprior` (`counterprior build
---out dist/counterprior`). With `--offline` a recipe has the renderer in place of its models and
-rules in place of judges that need weights, so the way to its table can be walked in seconds:
+Commands that draw images need a release (`counterprior build --out dist/counterprior`). `RUN` and
+`STUDY` stand for your own folders.
+
+Recipes repeat the papers' tables. With `--offline`, a recipe uses the renderer instead of its
+models and rules instead of judges that need weights, so it runs in seconds:
 
 ```console
 $ counterprior study recipes pse-12 --offline > study.yaml
@@ -45,9 +48,8 @@ $ counterprior study run study.yaml --out studies/pse-12
 $ counterprior study table studies/pse-12
 ```
 
-The numbers are then the renderer's. It can't draw all things: those cases fail, and `study run`
-says so with exit code 1. `RUN` and `STUDY` stand for folders of yours. The table is
-[papers.csv](papers.csv), this page is written by `python tools/papers_page.py`.
+The numbers are then the renderer's numbers. If the renderer can't draw a thing, its cases fail, and
+`study run` ends with exit code 1.
 """
 
 
@@ -64,8 +66,9 @@ def page(rows: list[dict[str, str]]) -> str:
 
 def _lines(rows: list[dict[str, str]]) -> Iterator[str]:
     counts = Counter(row["state"] for row in rows)
-    states = ", ".join(f"{counts[state]} {state}" for state in STATES)
-    meanings = "\n".join(f"| {state} | {meaning} |" for state, meaning in STATES.items())
+    present = [state for state in STATES if counts[state]]
+    states = ", ".join(f"{counts[state]} {state}" for state in present)
+    meanings = "\n".join(f"| {state} | {STATES[state]} |" for state in present)
     yield HEAD.format(rows=len(rows), states=states, meanings=meanings).rstrip("\n")
     for prefix, title in PAPERS.items():
         yield from ("", f"## {title}", "")
