@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forking import ForkingCommand, keep_parser, without_waiting
+from forking import ForkingCommand, keep_parser, rarely_collect, without_waiting
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
@@ -68,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # What is lost when the power fails, no test can see: none waits for the disk.
 os.fsync = without_waiting
+rarely_collect()
 
 
 @pytest.fixture(autouse=True, scope="session")

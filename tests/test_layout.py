@@ -1,12 +1,14 @@
 """The folders at the root and the package that users install are the same thing."""
 
 import ast
+import functools
 import subprocess
 import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from refusals import codes_of
 
@@ -97,24 +99,55 @@ def modules() -> list[Path]:
     )
 
 
-def imports(path: Path) -> list[tuple[str, ast.AST]]:
-    """Dotted names below the package root (relative imports) or absolute, with their node."""
+class Parsed(NamedTuple):
+    """What the tests ask of a module's syntax tree, which takes too long to make for each."""
+
+    imports: list[str]
+    """Dotted names below the package root (relative imports) or absolute."""
+    at_the_top: list[str]
+    """Absolute names that are imported when the module is."""
+    classes: dict[str, set[str]]
+    """Class -> its bases with a plain name."""
+    public_types: list[str]
+    """Classes and aliases of types: ``Name = Literal[...]``, ``Name = A | B``."""
+    suites: list[str]
+    """Names of suites, each with its line."""
+    calls: list[ast.Call]
+    """Calls of what has a capitalized name, such as an error."""
+
+
+@functools.cache
+def parsed(path: Path) -> Parsed:
     package = path.relative_to(ROOT).parent.parts
-    found: list[tuple[str, ast.AST]] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    module = Parsed([], [], {}, [], [], [])
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [(alias.name, node) for alias in node.names]
+            module.imports.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found.append((node.module or "", node))
+            module.imports.append(node.module or "")
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1]
-            module = [*base, *(node.module or "").split(".")]
-            if node.module:
-                found.append((".".join(["", *module]), node))
-            else:
-                names = [".".join(["", *base, alias.name]) for alias in node.names]
-                found += [(name, node) for name in names]
-    return found
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            module.imports.extend(".".join(["", *base, name]) for name in names)
+        elif isinstance(node, ast.ClassDef):
+            module.classes[node.name] = {getattr(base, "id", "") for base in node.bases}
+        elif isinstance(node, ast.Constant) and node.value in SUITES:
+            module.suites.append(f"{node.lineno}: {node.value}")
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "")[:1].isupper():
+            module.calls.append(node)
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            module.at_the_top.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            module.at_the_top.append(node.module or "")
+        elif isinstance(node, ast.ClassDef):
+            module.public_types.append(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.Subscript, ast.BinOp)):
+            module.public_types.extend(
+                t.id for t in node.targets if isinstance(t, ast.Name) and is_type(t.id)
+            )
+    return module
 
 
 def test_rooms_import_only_what_the_design_allows() -> None:
@@ -124,7 +157,7 @@ def test_rooms_import_only_what_the_design_allows() -> None:
         if room not in MAY_IMPORT:
             continue
         allowed = MAY_IMPORT[room] | {room}
-        for name, _ in imports(path):
+        for name in parsed(path).imports:
             target = name.removeprefix(".")
             if target != name and not any(f"{target}.".startswith(f"{a}.") for a in allowed):
                 wrong.append(f"{path.relative_to(ROOT)} imports {target}")
@@ -134,14 +167,8 @@ def test_rooms_import_only_what_the_design_allows() -> None:
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     wrong = []
     for path in modules():
-        for node in ast.parse(path.read_text()).body:
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                names = [node.module or ""]
-            top = [name for name in names if name.split(".")[0] in HEAVY]
-            wrong += [f"{path.relative_to(ROOT)}: {name} at the top" for name in top]
+        top = [name for name in parsed(path).at_the_top if name.split(".")[0] in HEAVY]
+        wrong += [f"{path.relative_to(ROOT)}: {name} at the top" for name in top]
     assert not wrong
 
 
@@ -178,7 +205,7 @@ def eval_modules() -> Iterator[tuple[str, Path]]:
 def test_rooms_of_eval_import_only_from_those_before_them() -> None:
     wrong = []
     for room, path in eval_modules():
-        for name, _ in imports(path):
+        for name in parsed(path).imports:
             target = name.split(".")[1:]
             if target[:1] != ["eval"] or len(target) < 2 or target[1] == room:
                 continue
@@ -191,13 +218,8 @@ def test_only_suites_name_a_suite() -> None:
     # What a suite needs is said by the suite: a comparison with its name elsewhere hides a rule.
     named = []
     for room, path in eval_modules():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                room not in ("suites", "selftest")
-                and isinstance(node, ast.Constant)
-                and node.value in SUITES
-            ):
-                named.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}")
+        if room not in ("suites", "selftest"):
+            named += [f"{path.relative_to(ROOT)}:{name}" for name in parsed(path).suites]
     assert not named
 
 
@@ -206,21 +228,12 @@ def test_adapters_are_imported_when_a_spec_names_them() -> None:
     wrong = []
     for path in modules():
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for name, _ in imports(path):
+        for name in parsed(path).imports:
             target = name.removeprefix(".")
             adapter = next((a for a in adapters if target == a or target.startswith(f"{a}.")), "")
             if adapter and module != adapter and module not in BY_NAME.get(adapter, ()):
                 wrong.append(f"{module} imports {adapter}")
     assert not wrong
-
-
-def public_types(path: Path) -> Iterator[str]:
-    """Classes and aliases of types of a module: ``Name = Literal[...]``, ``Name = A | B``."""
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.Subscript, ast.BinOp)):
-            yield from (t.id for t in node.targets if isinstance(t, ast.Name) and is_type(t.id))
 
 
 def is_type(name: str) -> bool:
@@ -230,7 +243,7 @@ def is_type(name: str) -> bool:
 def test_public_types_have_one_meaning() -> None:
     where: dict[str, list[str]] = defaultdict(list)
     for path in modules():
-        for name in public_types(path):
+        for name in parsed(path).public_types:
             if not name.startswith("_"):
                 where[name].append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
@@ -251,12 +264,9 @@ def test_short_names_stay_free_for_others(tmp_path: Path) -> None:
 
 def error_types() -> set[str]:
     """Names of the errors that a user can mend, all modules imported or not."""
-    bases = {
-        node.name: {getattr(base, "id", "") for base in node.bases}
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    }
+    bases: dict[str, set[str]] = {}
+    for path in modules():
+        bases |= parsed(path).classes
     types = {CounterpriorError.__name__}
     while more := {name for name, above in bases.items() if above & types} - types:
         types |= more
@@ -266,8 +276,8 @@ def error_types() -> set[str]:
 def test_every_error_has_a_listed_code() -> None:
     types, used, without = error_types(), set(), []
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in types:
+        for node in parsed(path).calls:
+            if getattr(node.func, "id", "") in types:
                 used |= codes_of(node)
                 if not any(keyword.arg == "code" for keyword in node.keywords):
                     without.append(f"{path.relative_to(ROOT)}:{node.lineno}")
@@ -337,7 +347,7 @@ def test_modules_of_eval_import_each_other_in_one_direction() -> None:
     known = {".".join(p.relative_to(ROOT).with_suffix("").parts) for _, p in eval_modules()}
     for _, path in eval_modules():
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        names = {name.removeprefix(".") for name, _ in imports(path)}
+        names = {name.removeprefix(".") for name in parsed(path).imports}
         below[module] = {n for n in names if n in known and n != module}
     circles = set()
     for module in below:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from forking import ForkingCommand
 from huggingface_hub import parse_eval_result_entries
 from loopback_hub import LoopbackHub
 from published import published_run
@@ -120,16 +119,16 @@ def test_rejects_bad_places_and_benchmarks_without_tasks(hub: LoopbackHub) -> No
         benchmark(hub)
 
 
-def test_the_command_opens_it_for_the_model_of_the_run(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_the_command_opens_it_for_the_model_of_the_run(
+    hub: LoopbackHub, tmp_path: Path, cli: ForkingCommand
+) -> None:
     run = published_run(tmp_path / "run", SUITE, "g")
     header = json.loads((run / "run.json").read_text())
     header["generator"] |= {"model": MODEL, "revision": "a" * 40}
     (run / "run.json").write_text(json.dumps(header))
-    command = [sys.executable, "-m", "counterprior", "report", run, "--out", tmp_path / "site"]
-    command += ["--dataset", f"{REPO}@{hub.head(REPO)}", "--create-pr"]
-    done = subprocess.run(
-        list(map(str, command)), env=hub.environment, capture_output=True, text=True
-    )
+    command = ("report", run, "--out", tmp_path / "site")
+    of_release = ("--dataset", f"{REPO}@{hub.head(REPO)}")
+    done = cli(*command, *of_release, "--create-pr", env=hub.environment)
     assert done.returncode == 0, done.stderr
     assert f"{MODEL}: 2 result files, opened: {hub.url}/{MODEL}/discussions/1" in done.stderr
     tree = hub.tree(f"models/{MODEL}", "refs/pr/1")

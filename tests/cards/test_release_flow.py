@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import ForkingCommand
 from loopback_hub import TOKEN, LoopbackHub
 from pushing import REPO, at, online, push
 from releases import ATTRIBUTES, RULES, revised, small_release
@@ -81,7 +82,7 @@ class Life:
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Life:
+def life(tmp_path_factory: pytest.TempPathFactory, cli: ForkingCommand) -> Life:
     """The first version is pushed and verified by the real commands, the others from here."""
     root = tmp_path_factory.mktemp("life")
     one = small_release(root / "one")
@@ -89,7 +90,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Life:
     three = small_release(root / "three", (RULES, ATTRIBUTES), revised)
     commits = {}
     with online(), LoopbackHub(root / "hub") as hub:
-        commits["1.0.0"] = pushed_by_command(hub, one)
+        commits["1.0.0"] = pushed_by_command(cli, hub, one)
         for version, build in (("1.0.1", one), ("1.1.0", two), ("2.0.0", three)):
             commits[version] = push(build, at(hub.url, version))
         trees = {version: hub.tree(REPO, f"v{version}") for version in commits}
@@ -105,22 +106,19 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Life:
     return Life(root / "hub", commits, digests)
 
 
-def run(hub: LoopbackHub, *arguments: object) -> "subprocess.CompletedProcess[str]":
+def run(
+    cli: ForkingCommand, hub: LoopbackHub, *arguments: object
+) -> "subprocess.CompletedProcess[str]":
     """The command line as a maintainer runs it; it tells nobody the token."""
-    done = subprocess.run(
-        [sys.executable, "-m", "counterprior", *map(str, arguments)],
-        env=hub.environment,
-        capture_output=True,
-        text=True,
-    )
+    done = cli(*arguments, env=hub.environment)
     assert TOKEN not in done.stdout + done.stderr
     return done
 
 
-def pushed_by_command(hub: LoopbackHub, folder: Path) -> str:
+def pushed_by_command(cli: ForkingCommand, hub: LoopbackHub, folder: Path) -> str:
     """`counterprior push`, with the cold cache's process; its plan is printed, then true."""
     command = ("push", folder, "--repo-id", REPO, "--version", "1.0.0", "--create", "--json")
-    done = run(hub, *command)
+    done = run(cli, hub, *command)
     assert done.returncode == 0, done.stderr
     commit = hub.head(REPO)
     assert json.loads(done.stdout)["steps"] == ["create", "commit", "verify", "tag"]

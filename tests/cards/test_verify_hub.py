@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -18,7 +18,8 @@ from releases import RULES, small_release
 from counterprior.cards.errors import HubError
 from counterprior.cards.remote import Repository
 from counterprior.cards.verify import verify_release
-from counterprior.release import ReleaseError, parquet_path
+from counterprior.eval.engine import data
+from counterprior.release import ReleaseError, iter_records, parquet_path
 
 Files = dict[str, bytes]
 
@@ -109,16 +110,15 @@ def test_a_tag_that_was_moved_is_found(published: Published) -> None:
 
 
 def test_a_run_names_the_commit_that_its_rows_came_from(
-    published: Published, tmp_path: Path
+    published: Published, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     """Also after the branch has moved, and whatever the revision is called."""
 
-    def recorded(data: str, name: str) -> str:
-        command = [sys.executable, "-m", "counterprior", "generate", "--suite", RULES]
-        command += ["--data", data, "--limit", "2", "--generator", "render:"]
-        command += ["--out", str(tmp_path / name)]
+    def recorded(repo: str, name: str) -> str:
+        command = ("generate", "--suite", RULES, "--data", repo, "--limit", 2)
         environment = published.hub.environment | {"HF_HOME": str(tmp_path / "client")}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        out = ("--generator", "render:", "--out", tmp_path / name)
+        done = cli(*command, *out, env=environment)
         assert (tmp_path / name / "run.json").is_file(), done.stderr
         commit = json.loads((tmp_path / name / "run.json").read_text())["commit"]
         assert isinstance(commit, str)
@@ -130,8 +130,17 @@ def test_a_run_names_the_commit_that_its_rows_came_from(
     try:
         later = Repository(REPO).commit_of("main")
         assert recorded(REPO, "newest") == later != released
-        assert recorded(f"{REPO}@v1.0.0", "again") == released
-        assert recorded(f"{REPO}@{released}", "commit") == released
+        asked: list[str] = []
+
+        def from_hub(repo: str, config: str, commit: str) -> Iterator[dict[str, Any]]:
+            asked.append(commit)
+            return iter_records(published.hub.root.parent / "build", config)
+
+        with patch.object(data, "_from_hub", from_hub):
+            again = [
+                data.read_rows(f"{REPO}@{name}", RULES).commit for name in ("v1.0.0", released)
+            ]
+        assert again == asked == [released] * 2
     finally:
         published.hub.commit(REPO, {"NOTES.md": None})
 
