@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ..eval.studies.real_check import CheckedOnReal
 
 
+FAILURES = 5
+"""Images that failed of which each is named with its reason."""
+
+
 def print_done(done: Done) -> None:
     """Prints a run's images by status, the new verdicts of each judge, and the cost."""
     run = done.run
@@ -37,9 +41,11 @@ def print_done(done: Done) -> None:
     cost = [f"{usd:.2f} USD"] if usd else []
     facts = [f"{statuses['made']:,} images", *other_statuses, *cost]
     print_note(f"{run.root}: {'; '.join(facts)}")
-    failed = next((i for i in run.images().values() if i.status in ("error", "refused")), None)
-    if failed is not None:
-        print_note(f"the first {failed.status}, of {failed.case}: {failed.message}")
+    failed = [i for i in run.images().values() if i.status in ("error", "refused")]
+    for image in failed[:FAILURES]:
+        print_note(f"{image.status}, {image.case}: {image.message}")
+    if failed[FAILURES:]:
+        print_note(f"{len(failed) - FAILURES:,} more in {run.root / 'images.jsonl'}")
     for note in run.notes():
         print_note(f"note: {note}")
     for log, tally in done.judged:

@@ -2,15 +2,16 @@
 
 ``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE|layout=geneval][&name=WHOSE]``. That
 template is the default; its fields are `row`, `variant`, `seed`, `number` (which of the row's
-seeds, from 0) and `id` (all of the default). A name without an ending is tried with .png, .jpg,
-.jpeg and .webp, then with .mp4, .webm and .gif, then with these in capitals. For layouts of other
-benchmarks see `image_folders`.
+seeds, from 0), `id` (all of the default) and `prompt` (only letters and digits are compared). A
+name without an ending is tried with .png, .jpg, .jpeg and .webp, then with .mp4, .webm and .gif,
+then with these in capitals. For layouts of other benchmarks see `image_folders`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
@@ -24,11 +25,18 @@ from ...images import open_image
 from ...parsing import read_rows
 from ...specs import Options, Spec
 from ..core import Case, ImageRequest
-from .image_folders.guessing import corrected_spec, describe_folder
+from .image_folders.guessing import (
+    corrected_spec,
+    describe_folder,
+    is_numbered,
+    simple_name,
+    stray_note,
+    template_name,
+)
 from .image_folders.known import read_layout
 from .image_folders.listing import ENDINGS, FoundImage, LayoutSource
 
-FIELDS = ("id", "row", "variant", "seed", "number")
+FIELDS = ("id", "row", "variant", "seed", "number", "prompt")
 NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")
 """Endings of images and clips."""
 TEMPLATE = "{row}-{variant}-{seed}"
@@ -38,7 +46,7 @@ class FolderOptions(Options):
     """Options of `folder`."""
 
     template: str = TEMPLATE
-    """File name of a case, with the fields row, variant, seed, number and id."""
+    """File name of a case, with the fields row, variant, seed, number, id and prompt."""
     manifest: Path | None = None
     """Table with the columns `case` and `file`, instead of a template."""
     layout: str = ""
@@ -119,11 +127,14 @@ class ImageFolder:
                 code="unknown-reference",
             )
         first: dict[str, Case] = {}
-        without = []
+        without, used = [], set()
         for case in cases:
             file = self.file_of(case)
-            if file is None or not self._exists(file):
+            path = None if file is None else self._existing(file)
+            if path is None:
                 without.append(case)
+            else:
+                used.add(path)
             if file is not None and (first_case := first.setdefault(str(file), case)) is not case:
                 raise UsageError(
                     f"one image can't serve two cases: {file} would be of {first_case.id} "
@@ -139,20 +150,28 @@ class ImageFolder:
                 f"{len(cases):,}",
                 without[0].id,
                 without[0].prompt,
-                self._advice(without[0], cases) if len(without) == len(cases) else "",
+                self._advice(without[0], cases, used),
             )
 
-    def _advice(self, case: Case, cases: Sequence[Case]) -> str:
-        """What the folder holds where it has no file of any case, and how to name these files."""
+    def _advice(self, case: Case, cases: Sequence[Case], used: Collection[str]) -> str:
+        """What the folder holds instead of a missing case, and how to name these files."""
         file = self.file_of(case)
         if file is None or isinstance(file, FoundImage):
             return ""
+        if used:
+            return stray_note(self.root, used, self._names(file)[0], NAMED)
         names = self._names(file)
         looked_for = f"{names[0]}, or with {', '.join(NAMED[1:])}" if names[1:] else names[0]
         text = f"; looked for {looked_for}; {describe_folder(self.root, NAMED)}"
         if guess := corrected_spec(self.root, cases, NAMED, FIELDS):
             spec, count = guess
             return f"{text}; use --generator '{spec}', which has {count:,} of {len(cases):,}"
+        if is_numbered(self.root, NAMED):
+            return (
+                f"{text}; if the numbers are those of the lines of a list that `counterprior "
+                f"prompts` wrote, use --generator "
+                f"'folder:{self.root}?layout=numbered&prompts=prompts.jsonl'"
+            )
         return (
             f"{text}; name them by a template of {', '.join(f'{{{n}}}' for n in FIELDS)}, e.g. "
             f"'folder:{self.root}?template={TEMPLATE}', or list them in a CSV with the columns "
@@ -164,7 +183,29 @@ class ImageFolder:
         """File name of a case in the folder; None if the manifest lacks it."""
         if self.manifest is not None:
             return self.manifest.get(case.id)
-        return self.template.format(**{name: getattr(case, name) for name in FIELDS})
+        name = template_name(self.template, case, FIELDS)
+        return self._named_alike(name) if "{prompt" in self.template else name
+
+    def _named_alike(self, name: str) -> str:
+        """The file whose name has the same letters and digits; the name itself if there is none."""
+        simple = simple_name(name, NAMED)
+        files = self._by_simple_name.get(simple, [])
+        if len({str(Path(file).with_suffix("")) for file in files}) > 1:
+            raise UsageError(
+                f"{self.root}: {files[0]} and {files[1]} are both named by {simple!r}: keep one",
+                code="ambiguous-file",
+            )
+        return files[0] if files else simple
+
+    @cached_property
+    def _by_simple_name(self) -> dict[str, list[str]]:
+        files: dict[str, list[str]] = {}
+        for ending in NAMED:
+            for path in sorted(self.root.rglob("*")):
+                if path.suffix.lower() == ending:
+                    file = path.relative_to(self.root).as_posix()
+                    files.setdefault(simple_name(file, NAMED), []).append(file)
+        return files
 
     def generate(self, request: ImageRequest) -> Path | Image:
         """Returns the file. Raises FileNotFoundError if it is missing, ValueError if it is outside
@@ -182,9 +223,11 @@ class ImageFolder:
             return [name]
         return [name + ending for ending in (*NAMED, *map(str.upper, NAMED))]
 
-    def _exists(self, file: str | FoundImage) -> bool:
+    def _existing(self, file: str | FoundImage) -> str | None:
+        """Path in the folder of a file that is there, else None."""
         name = file.file if isinstance(file, FoundImage) else file
-        return any((self.root / candidate).is_file() for candidate in self._names(name))
+        candidates = self._names(name)
+        return next((name for name in candidates if (self.root / name).is_file()), None)
 
     def _find(self, name: str) -> Path:
         candidates = self._names(name)

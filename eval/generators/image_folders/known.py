@@ -1,12 +1,14 @@
 """How other benchmarks lay out their images in a folder: which file shows which prompt.
 
 One function a layout, one line in `LAYOUTS` each. Images are matched by the text of their prompt,
-as the folder itself or the list of prompts beside it says it, never by counting.
+as the folder itself or the list of prompts beside it says it, and by counting only where the list
+is named (`numbered`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,63 @@ def imagedataset(source: LayoutSource) -> Listed:
             yield _text(row, path, number, PROMPTS), FoundImage(file, seed=_seed(row))
 
 
+def numbered(source: LayoutSource) -> Listed:
+    """Images numbered as the lines of a list: ``0001.png``, or ``00001/0.png`` by prompt and seed.
+
+    The list is that of `counterprior prompts`, or any with `prompt` and, if it has them, `seed`.
+    Raises DataError for numbers that are not those of its lines.
+    """
+    if source.prompts is None:
+        problem = "folder: name the list of prompts whose lines the numbers are with prompts="
+        raise UsageError(problem, code="missing-option")
+    lines = [(_text(row, source.prompts, n, PROMPTS), row) for n, row in read_rows(source.prompts)]
+    by_prompt: dict[str, list[int]] = {}
+    for place, (prompt, _) in enumerate(lines):
+        by_prompt.setdefault(prompt, []).append(place)
+    files: list[tuple[list[int], str]] = []
+    for path in sorted(source.root.rglob("*")):
+        if path.suffix.lower() in ENDINGS:
+            file = path.relative_to(source.root).as_posix()
+            files.append((list(map(int, re.findall(r"\d+", file.removesuffix(path.suffix)))), file))
+    if len({len(numbers) for numbers, _ in files}) > 1:
+        raise DataError(
+            f"{source.root}: some names have more numbers in them than others", code="bad-entry"
+        )
+    # A number that all names share, such as that of a model, counts nothing.
+    columns = [set(column) for column in zip(*(numbers for numbers, _ in files), strict=True)]
+    counting = [place for place, values in enumerate(columns) if len(values) > 1]
+    if not counting and columns:
+        counting = [0]
+    if len(counting) not in (1, 2):
+        return
+    groups = list(by_prompt.values()) if len(counting) == 2 else [[n] for n in range(len(lines))]
+    first = _first_number(columns[counting[0]], len(groups), source)
+    second = min(columns[counting[1]]) if len(counting) == 2 else 0
+    placed = []
+    for numbers, file in files:
+        group = groups[numbers[counting[0]] - first]
+        nth = numbers[counting[1]] - second if len(counting) == 2 else 0
+        if nth < len(group):
+            placed.append((group[nth], file))
+    for place, file in sorted(placed):
+        prompt, row = lines[place]
+        yield prompt, FoundImage(file, seed=_seed(row))
+
+
+def _first_number(numbers: Collection[int], lines: int, source: LayoutSource) -> int:
+    """Whether numbers count from 0 or from 1. Raises DataError where that can't be said."""
+    if 0 in numbers and max(numbers) < lines:
+        return 0
+    if 0 not in numbers and max(numbers) == lines:
+        return 1
+    problem = (
+        f"{source.root}: has the numbers {min(numbers):,} to {max(numbers):,}, and "
+        f"{source.prompts} lists {lines:,}: numbers must be 0 to {lines - 1:,} or 1 to {lines:,}; "
+        f"name the list from which the images were drawn"
+    )
+    raise DataError(problem, code="different-rows")
+
+
 def whatsup(source: LayoutSource) -> Listed:
     """What'sUp: photos, and a JSON of their names and captions, of which the first is right.
 
@@ -162,6 +221,7 @@ LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
     "geneval": geneval,
     "geneval2": geneval2,
     "imagedataset": imagedataset,
+    "numbered": numbered,
     "oneig": oneig,
     "t2icompbench": t2icompbench,
     "tiif": tiif,

@@ -158,6 +158,20 @@ def parquet(folder: Path) -> str:
     return ""
 
 
+def numbered(folder: Path, name: str = "{place:04}.png", first: int = 1) -> str:
+    lines = []
+    for place, case in enumerate(CASES, first):
+        made = image(int(case.row[1]), case.number)
+        save(made, folder / name.format(place=place, prompt=int(case.row[1]), number=case.number))
+        lines.append({"id": case.id, "prompt": case.prompt, "seed": case.seed})
+    (folder.parent / "list.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"&prompts={folder.parent / 'list.jsonl'}"
+
+
+def numbered_folders(folder: Path) -> str:
+    return numbered(folder, "sdxl-2/{prompt:05}/{number}.png", 0)
+
+
 def whatsup(folder: Path) -> str:
     for i in range(len(PROMPTS)):
         save(image(i, 0), folder / f"photo_{i}.png")
@@ -179,6 +193,8 @@ WAYS: dict[str, tuple[str, Write, int]] = {
     "dpg-grid": ("dpg-grid", dpg_grid, 4),
     "evalscope": ("evalscope", evalscope, 4),
     "imagefolder": ("imagedataset", imagefolder, 4),
+    "numbered": ("numbered", numbered, 4),
+    "numbered folders": ("numbered", numbered_folders, 4),
     "whatsup": ("whatsup", whatsup, 1),
     "parquet": ("imagedataset", parquet, 4),
 }
@@ -407,6 +423,9 @@ NAMINGS = {
     "images/{row}-{variant}-{seed}.PNG": "template=images/{row}-{variant}-{seed}",
     "{variant}/{row}/{number:04}.jpg": "template={variant}/{row}/{number:04}",
     "gen-{row}-{number}.webp": "template=gen-{row}-{number}",
+    "{row} [{variant}] ({seed}).png": "template={row} [{variant}] ({seed})",
+    "{prompt}/{seed}.png": "template={prompt}/{seed}",
+    "Out_{slug}_{number}.png": "template=Out_{prompt}_{number}",
 }
 """How a stranger may name images -> what mends it."""
 
@@ -416,7 +435,9 @@ def test_images_of_other_names_are_listed_with_the_command_that_finds_them(
     naming: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for case in CASES:
-        file = naming.format(row=case.row, variant=case.variant, seed=case.seed, number=case.number)
+        slug = case.prompt.strip(".").replace(",", "").replace(" ", "_")
+        fields = {n: getattr(case, n) for n in ("row", "variant", "seed", "number", "prompt")}
+        file = naming.format(**fields, slug=slug)
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     open_generator(f"folder:{tmp_path}").check(CASES)
@@ -454,3 +475,21 @@ def test_endings_in_capitals_are_found(tmp_path: Path, caplog: pytest.LogCapture
         (tmp_path / f"{case.id}.PNG").touch()
     open_generator(f"folder:{tmp_path}").check(CASES)
     assert not caplog.text
+
+
+def test_numbers_are_the_lines_of_a_list_that_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = numbered(tmp_path / "f")
+    open_generator(f"folder:{tmp_path / 'f'}").check(CASES)
+    assert f"--generator 'folder:{tmp_path / 'f'}?layout=numbered&prompts=" in caplog.text
+    (tmp_path / "f" / "0012.png").unlink()
+    with raises("different-rows", "1 to 11", "lists 12", error=DataError):
+        open_layout("numbered", tmp_path / "f", options)
+
+
+def test_two_names_alike_are_of_no_case(tmp_path: Path) -> None:
+    for name in ("a dog and a cat.png", "A_dog-and a cat.png"):
+        (tmp_path / name).touch()
+    with raises("ambiguous-file", "A_dog-and a cat.png", error=UsageError):
+        open_generator(f"folder:{tmp_path}?template={{prompt}}").check(CASES[:1])
