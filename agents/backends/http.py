@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -83,6 +83,9 @@ DEEPEST = 64
 
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
+
+LISTED = 10
+"""Most names of a server's models in a message."""
 
 CHECK_SECONDS = 20.0
 """Longest wait for an answer when a server is only checked."""
@@ -243,39 +246,55 @@ class Wire(Generic[C]):
         return self.endpoint.identity(self.kind, str(self.client.base_url))
 
     def check(self, list_models: Callable[..., Any], path: str) -> None:
-        """Makes sure that the server answers and takes the key, by requests that cost nothing.
+        """Makes sure that the server answers and takes key and model, by what costs nothing.
 
-        If the server knows no list of models or fails to give it, an empty request at `path`, which
-        no server can answer or bill, tells that from a wrong URL and from a server that is down.
-        Raises BackendError with the cause.
+        If the server knows no list of models, fails to give it or lists other models only, a
+        request without messages at `path`, which is not answered or billed, tells that from a wrong
+        URL, from a server that is down and from a model that it does not serve. Raises
+        BackendError with the cause.
         """
         seconds = min(CHECK_SECONDS, self.endpoint.options.timeout)
         status, text = self._status(lambda: list_models(timeout=seconds))
-        if status == 404 or _is_failure(status):
+
+        def ask(body: dict[str, Any]) -> tuple[int, str]:
             options = {"timeout": seconds}
-
-            def ask() -> tuple[int, str]:
-                return self._status(
-                    lambda: self.client.post(path, cast_to=object, body={}, options=options)
-                )
-
+            send = partial(self.client.post, path, cast_to=object, body=body, options=options)
             try:
-                asked, answer = ask()
+                return self._status(send)
             except BackendError:  # a server that failed may have closed this connection
-                asked, answer = ask()
+                return self._status(send)
+
+        listed = _model_names(text) if status == 200 else []
+        if status == 404 or _is_failure(status):
+            asked, answer = ask({})
             if status == 404 or not (asked in UNUSABLE or _is_failure(asked)):
                 status, text = asked, answer
+        elif 400 <= status < 500 and status not in {*UNUSABLE, *UNLISTED, *RETRIED}:
+            # LiteLLM's proxy says 400 about a key: to a list of models as to a request.
+            if ask({}) == (status, text):
+                raise BackendError(self._rejection(status, text), code="server-error")
+        elif listed and self.endpoint.model not in listed:  # it may be an alias
+            asked, answer = ask({"model": self.endpoint.model, "messages": [], "max_tokens": 1})
+            if is_about_settings(asked, answer):
+                names = ", ".join(listed[:LISTED]) + (", ..." if len(listed) > LISTED else "")
+                raise BackendError(
+                    f"{self._rejection(asked, answer)}; it lists {names}", code="server-error"
+                )
         if status in UNUSABLE or _is_failure(status):
-            where = server(str(self.client.base_url))
-            raise BackendError(
-                f"{where}: HTTP {status}: {hide(text, self.key)[:SHOWN]}", code="server-error"
-            )
+            raise BackendError(self._rejection(status, text), code="server-error")
+
+    def _rejection(self, status: int, text: str) -> str:
+        return f"{self._address}: HTTP {status}: {hide(text, self.key)[:SHOWN]}"
+
+    @property
+    def _address(self) -> str:
+        return server(str(self.client.base_url))
 
     def _status(self, send: Callable[[], Any]) -> tuple[int, str]:
         """Status and text of the answer. Raises BackendError without an answer."""
-        where = server(str(self.client.base_url))
+        where = self._address
         try:
-            self._called(send)
+            response = self._called(send)
         except UnreadableError as error:
             raise BackendError(f"{where}: {error}", code="server-error") from None
         except TransientError as error:
@@ -284,7 +303,8 @@ class Wire(Generic[C]):
             ) from None
         except self.sdk.APIStatusError as error:
             return error.response.status_code, error.response.text
-        return 200, ""
+        raw = getattr(response, "http_response", None)
+        return 200, "" if raw is None else raw.text
 
     def ask(
         self,
@@ -329,7 +349,7 @@ class Wire(Generic[C]):
             response = self._called(send)
         except self.sdk.APIStatusError as error:
             vendor = "server" not in self.identity()
-            return failed_status(error.response, self.key, vendor)
+            return failed_status(error.response, self.key, self._address, vendor)
         return read(read_body(response.http_response.content, self.key))
 
     def _sent(self, send: Callable[[], R]) -> R:
@@ -337,7 +357,7 @@ class Wire(Generic[C]):
             return self._called(send)
         except self.sdk.APIStatusError as error:
             raise BackendError(
-                failed_status(error.response, self.key).text, code="server-error"
+                failed_status(error.response, self.key, self._address).text, code="server-error"
             ) from None
 
     def _called(self, send: Callable[[], R]) -> R:
@@ -352,10 +372,9 @@ class Wire(Generic[C]):
             # One SDK wraps what it doesn't know.
             cause = error.__cause__ or error
             if isinstance(cause, Redirected):
-                where = server(str(self.client.base_url))
                 raise BackendError(
-                    f"{where}: {hide(str(cause), self.key)}; name that server in the spec if you "
-                    "trust it with prompts and images",
+                    f"{self._address}: {hide(str(cause), self.key)}; name that server in the spec "
+                    "if you trust it with prompts and images",
                     code="server-error",
                 ) from None
             if isinstance(cause, TooLarge):
@@ -367,6 +386,15 @@ class Wire(Generic[C]):
 def _is_failure(status: int) -> bool:
     """Whether a status says that the server itself failed."""
     return status >= 500 and status not in UNLISTED
+
+
+def _model_names(listing: str) -> list[str]:
+    """Names in a server's list of models; empty where it is none."""
+    try:
+        entries = json.loads(listing)["data"]
+        return [str(entry["id"]) for entry in entries]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def was_sent(error: BaseException | None) -> bool:
@@ -434,11 +462,13 @@ def may_be_billed(status: int, vendor: bool) -> bool:
     return status in LOST_UPSTREAM if vendor else status not in NOT_DONE
 
 
-def failed_status(response: httpx2.Response, key: str, vendor: bool = False) -> Completion:
+def failed_status(
+    response: httpx2.Response, key: str, where: str, vendor: bool = False
+) -> Completion:
     """A rejected request as a completion, without usage where it may be billed.
 
-    vendor: whether it comes from a vendor's own endpoint. Raises TransientError for what may pass,
-    UnusableModelError for what concerns every request.
+    where: host and port. vendor: whether it comes from a vendor's own endpoint. Raises
+    TransientError for what may pass, UnusableModelError for what concerns every request.
     """
     status = response.status_code
     text = hide(response.text, key)
@@ -449,8 +479,8 @@ def failed_status(response: httpx2.Response, key: str, vendor: bool = False) -> 
     declined = is_declined(text)
     if status < 400 or (is_about_settings(status, text) and not declined):
         raise UnusableModelError(
-            f"{message} (every call would fail alike, so none was recorded: check model, key and "
-            f"address, and run the same command again)",
+            f"{where}: {message} (every call would fail alike, so none was recorded: check model, "
+            f"key and address, and run the same command again)",
             lost_attempts=int(billed),
             code="server-error",
         )

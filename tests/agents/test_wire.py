@@ -307,6 +307,9 @@ def spec_of(protocol: str, url: str) -> str:
         {LIST: (429, "slow down")},
         {"POST": (400, "messages: required")},  # no list of models, but the right URL
         {LIST: (500, "no cache folder"), "POST": (422, "messages: required")},
+        {LIST: (400, "no list here"), "POST": (400, "messages: required")},
+        {LIST: (200, '{"data": [{"id": "m"}]}')},
+        {LIST: (200, '{"data": [{"id": "M-full-name"}]}'), "POST": (400, "messages: required")},
     ],
 )
 def test_a_server_that_answers_passes_the_check(
@@ -326,6 +329,22 @@ def test_a_server_that_answers_passes_the_check(
         ({LIST: (403, "not yours")}, ("server-error", "403", "not yours")),
         ({LIST: (503, "loading")}, ("server-error", "503", "loading")),
         ({}, ("server-error", "404")),
+        # LiteLLM's proxy without a database, asked with another key than its own
+        (
+            {LIST: (400, "No connected db."), "POST": (400, "No connected db.")},
+            ("server-error", "127.0.0.1", "No connected db"),
+        ),
+        (
+            {
+                LIST: (200, '{"data": [{"id": "mm-1"}, {"id": "mm-2"}]}'),
+                "POST": (400, '{"error": {"message": "Invalid model name passed in model=m"}}'),
+            },
+            ("server-error", "127.0.0.1", "Invalid model name", "mm-1, mm-2"),
+        ),
+        (
+            {LIST: (200, '{"data": [{"id": "x"}]}'), "POST": (404, "no model m")},
+            ("server-error", "404", "lists x"),
+        ),
     ],
 )
 def test_a_server_that_cant_be_used_fails_the_check(
@@ -334,8 +353,9 @@ def test_a_server_that_cant_be_used_fails_the_check(
     answers: dict[str, tuple[int, str]],
     reason: tuple[str, ...],
 ) -> None:
+    known = {k if k != "POST" else f"POST {ASKED[protocol]}": v for k, v in answers.items()}
     with raises(*reason, error=BackendError):
-        open_backend(spec_of(protocol, listing(answers).url)).check()
+        open_backend(spec_of(protocol, listing(known).url)).check()
 
 
 @PROTOCOLS
