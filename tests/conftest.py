@@ -26,6 +26,7 @@ pytest_plugins = ["checkpoints", "loopback_hub", "wire"]
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
+LANES = ROOT / "tests" / "lanes"
 
 
 # A busy machine is slow now and then, and the first text of a run builds Hypothesis' tables:
@@ -163,6 +164,18 @@ def fresh_cache(
     cache = tmp_path_factory.getbasetemp() / "datasets_caches" / uuid.uuid4().hex
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", cache)
     yield
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The folder of lanes is not imported where none of them runs or is named."""
+    named = any(LANES.name in argument for argument in config.args)
+    return (collection_path == LANES and config.option.markexpr == "not lane" and not named) or None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if LANES in item.path.parents and not item.get_closest_marker("lane"):
+            raise pytest.UsageError(f"{item.nodeid}: it never runs there without the mark `lane`")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -213,7 +213,7 @@ def test_pse_of_published_images_through_the_command_is_the_pure_function(
     rows = [row for row in rows if row["seed"] == 0][:40]
     (tmp_path / "colors.py").write_text(DETECTOR)
     (tmp_path / "p.txt").write_text("".join(row["prompt"] + "\n" for row in rows))
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     options: dict[str, Any] = {"cwd": tmp_path, "env": environment}
     from counterprior.eval.suites.relations import PromptFile
 

@@ -79,7 +79,7 @@ def test_agreement_is_a_half_where_the_second_detector_fails(
     run: Run, steady: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
     (tmp_path / "full.py").write_text(FULL_MEMORY)
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     rows = [row for row in rows_of(run) if (run.root / row["file"]).exists()][:2]
     near = [row | {"file": str(run.root / row["file"])} for row in rows]
     manifest, detected = tmp_path / "m.jsonl", tmp_path / "d.jsonl"
@@ -115,14 +115,14 @@ def test_agreement_is_a_half_where_the_second_detector_fails(
 def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:
     exchanged = tmp_path / "exchanged.jsonl"
     with exchanged.open("w") as file:
-        for row in [row for row in rows_of(run) if (run.root / row["file"]).exists()][:4]:
+        for row in [row for row in rows_of(run) if (run.root / row["file"]).exists()][:2]:
             a, b = row["object_b"], row["object_a"]
             there = row | {"object_a": a, "object_b": b, "file": str(run.root / row["file"])}
             file.write(json.dumps(there) + "\n")
     detected = tmp_path / "d.jsonl"
     detect_manifest(exchanged, None, "pixels", detected)
     metrics = run_check(detected, None, tmp_path / "verdicts.jsonl")
-    assert metrics["total_samples"] == metrics["fail_count"] == 4
+    assert metrics["total_samples"] == metrics["fail_count"] == 2
 
 
 def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:

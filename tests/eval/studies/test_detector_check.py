@@ -92,7 +92,7 @@ def test_scores_corrected_for_missed_things_hold_the_truth(
     assert "folders without an image: zebra" in done.stderr
 
     made = cli(
-        *("eval", "--suite", "spatial_uc", "--data", release, "--out", run),
+        *("eval", "--suite", "spatial_uc", "--data", release, "--out", run, "--limit", 150),
         *("--generator", "python:squares:generator", "--judge", JUDGE),
     )
     assert made.returncode == 0, made.stderr
