@@ -44,7 +44,9 @@ from counterprior.progress import silent
 # --- end to end --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+@pytest.mark.parametrize(
+    "share", [0.7, *(pytest.param(share, marks=pytest.mark.lane) for share in (0.5, 0.9))]
+)
 def test_recovers_true_alignment(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None, share: float
 ) -> None:
