@@ -12,6 +12,7 @@ import json
 import types
 import typing
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -1028,7 +1029,12 @@ def columns(config: str) -> dict[str, Any]:
     id and suite, then images, prompts and instructions, then what says more of them, then
     administration.
     """
-    fields = ROWS[config].model_fields
+    return dict(_columns(ROWS[config]))
+
+
+@cache
+def _columns(row_type: type[Row]) -> dict[str, Any]:
+    fields = row_type.model_fields
     content = [n for n in fields if n not in (*_ADMINISTRATIVE, "id", "suite")]
     read_first = [n for n in content if n.endswith(_READ_FIRST)]
     others = [n for n in content if n not in read_first]
@@ -1110,13 +1116,18 @@ def features(config: str) -> datasets.Features:
 
 def image_columns(config: str) -> list[str]:
     """Names of the columns that hold images."""
-    return [n for n, f in columns(config).items() if _bare(f.annotation) is EncodedImage]
+    return list(_image_columns(ROWS[config]))
+
+
+@cache
+def _image_columns(row_type: type[Row]) -> tuple[str, ...]:
+    return tuple(n for n, f in _columns(row_type).items() if _bare(f.annotation) is EncodedImage)
 
 
 def to_record(row: Row) -> dict[str, Any]:
     """The row as plain Python, with columns in schema order."""
     data = row.model_dump()
-    return {name: data[name] for name in columns(row.suite)}
+    return {name: data[name] for name in _columns(ROWS[row.suite])}
 
 
 def content_digest(row: Row) -> str:

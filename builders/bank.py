@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from yaml import YAMLError
@@ -14,6 +15,7 @@ from yaml import YAMLError
 from ..errors import DataError
 from ..parsing import MALFORMED, load_yaml, read_yaml
 from ..schema import Struct
+from .drawings import drawings
 
 E = TypeVar("E", bound=Struct)
 
@@ -72,6 +74,35 @@ def read_entries(path: Path, model: type[E], faults: BankFaults | None = None) -
     return entries
 
 
+class FileRequest(NamedTuple):
+    """One bank file to parse: YAML takes most of the time in which a bank is read."""
+
+    text: str
+
+    @property
+    def key(self) -> str:
+        """The file's text."""
+        return f"bank {self.text}"
+
+    def draw(self) -> bytes:
+        """Its values as JSON; nothing if it is not YAML, or holds what JSON can't (a date)."""
+        try:
+            values = load_yaml(self.text, "")
+            plain = json.dumps(values)
+            return plain.encode() if json.loads(plain) == values else b""
+        except (*MALFORMED, DataError, YAMLError):
+            return b""  # who reads the entries says what is wrong
+
+
+def begin_bank(folder: Path) -> None:
+    """Parses the files of a bank that were not kept since an earlier run, and a sample again."""
+    requests = []
+    for path in sorted(folder.rglob("*.yaml")):
+        with suppress(OSError, UnicodeDecodeError):  # named when it is read
+            requests.append(FileRequest(path.read_text(encoding="utf-8")))
+    drawings().begin(requests)
+
+
 @lru_cache(maxsize=512)
 def _sound_entries(text: str, model: type[E]) -> tuple[E, ...]:
     """Every entry of a file without faults; raises anything for another one.
@@ -79,7 +110,7 @@ def _sound_entries(text: str, model: type[E]) -> tuple[E, ...]:
     Cached, because tables that are made of the same file read it each, and a bank that somebody
     edits has most files in common with the shipped one.
     """
-    items = load_yaml(text, "")
+    items = json.loads(drawings()(FileRequest(text)))
     if not isinstance(items, list):
         raise ValueError
     return tuple(map(model.model_validate, items))

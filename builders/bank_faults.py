@@ -11,7 +11,7 @@ from ..agents.hygiene import text_fault
 from ..progress import Progress, silent
 from ..scenes.people import Point
 from ..schema import GoldLayout
-from .bank import BankError, BankFaults
+from .bank import BankError, BankFaults, begin_bank
 from .build import bank_digest
 from .constrained import ConstrainedPair
 from .counterfactual import Law
@@ -37,6 +37,7 @@ def bank_faults(banks: Banks, progress: Progress = silent) -> Iterator[str]:
     a folder without any file.
     """
     bank_digest(banks.root)
+    begin_bank(banks.root)
     unreadable, names = BankFaults(), set[str]()
     for number, name in enumerate(PARTS):
         progress("read the bank", number, len(PARTS))

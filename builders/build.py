@@ -17,7 +17,7 @@ from ..progress import Progress, silent
 from ..scenes.vector import VectorImage
 from ..schema import ROWS, Row, SeededRow
 from ..specs import Spec
-from .bank import DEFAULT_BANK, BankError, read_entries
+from .bank import DEFAULT_BANK, BankError, begin_bank, read_entries
 from .build_result import (
     Build,
     BuiltConfig,
@@ -86,8 +86,9 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
         )
     _check_seeds(settings)
     banks = Banks.at(settings.bank)
-    changes = read_changes(settings.bank)
     with drawing(settings.jobs):
+        begin_bank(settings.bank)
+        changes = read_changes(settings.bank)
         rows = _rows([n for n in SUITES if n in config_names], banks, settings, progress)
         identity, check = _draw(rows, settings, progress)
         rows = {name: [voted(row, banks.votes) for row in rows[name]] for name in rows}

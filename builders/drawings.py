@@ -32,7 +32,7 @@ from ..cpus import spawned
 CACHE = "COUNTERPRIOR_CACHE"
 """Environment variable with the folder of what is kept; `~/.cache/counterprior` without it."""
 DRAWN_BY = (
-    *("scenes", "images.py", "builders/gold.py"),
+    *("scenes", "images.py", "builders/gold.py", "builders/bank.py", "parsing.py"),
     *("eval/generators/__init__.py", "eval/generators/render.py"),
 )
 """Files of the package that decide what a request gives; of a folder, all."""
@@ -50,7 +50,10 @@ _log = logging.getLogger(__name__)
 
 
 class DrawingRequest(Protocol):
-    """An image to draw, or a number to find by images; it can be sent to another process."""
+    """An image to draw, a number to find by images, or a bank file to parse.
+
+    It can be sent to another process.
+    """
 
     @property
     def key(self) -> str:
@@ -58,7 +61,7 @@ class DrawingRequest(Protocol):
         ...
 
     def draw(self) -> bytes:
-        """The encoded image, or the number as text."""
+        """The encoded image, the number as text, or the parsed values as JSON."""
         ...
 
 
@@ -147,9 +150,16 @@ def code_digest() -> str:
                 digest.update(hashlib.sha256(path.read_bytes()).digest())
     import numpy as np
     import PIL
+    import yaml
 
     libraries = [f"{name} {features.version(name)}" for name in ("zlib", "freetype2")]
-    versions = (PIL.__version__, np.__version__, platform.python_version(), platform.machine())
+    versions = (
+        PIL.__version__,
+        np.__version__,
+        yaml.__version__,
+        platform.python_version(),
+        platform.machine(),
+    )
     digest.update("\n".join([*libraries, *versions]).encode())
     return digest.hexdigest()
 
@@ -226,7 +236,7 @@ class DrawingRun:
         sample = random.Random("drawn again").sample(sorted(kept), count)
         for name in sample:
             if named[name].draw() != kept[name]:
-                _log.warning("drawings kept in the cache are wrong: all are drawn again")
+                _log.warning("what is kept in the cache is wrong: all is made again")
                 self._kept.clear()
                 return {}
         self.taken.update(_kind(named[name]) for name in kept)

@@ -30,7 +30,7 @@ from ..release import (
     verify,
     verify_files,
 )
-from ..schema import CANARY, ROWS, Row, arrow_schema, image_columns, to_record
+from ..schema import CANARY, ROWS, Row, SeededRow, arrow_schema, image_columns, to_record
 from .croissant_records import record_problems
 from .documents import render_documents
 from .manifest import MANIFEST, ConfigManifest, Manifest, counted, read_manifest, readings_of
@@ -130,17 +130,19 @@ def validate(
     manifest = read_manifest(root)
     if not _is_large(manifest) or quick:
         jobs = 1  # other processes would start in vain
+    skipped = "" if origin is None else not_comparable(manifest, origin)
+    # Whether the bank's own drawings are compared, byte by byte: equal ones need no decoding.
+    drawn_again = origin is not None and not skipped and manifest.seed is not None
     with _beside(jobs - 1) as later:
         integral = later(
             integrity, root, manifest, progress if jobs == 1 else silent, quick=quick, every=every
         )
         pictured = [
-            later(_image_problems, root, config)
+            later(_image_problems, root, config, decoded=not drawn_again or _seeded(config))
             for config in (() if quick else manifest.configs)
             if config.name in ROWS and image_columns(config.name)
         ]
         row_problems, compared = list[Problem](), ""
-        skipped = "" if origin is None else not_comparable(manifest, origin)
         if not quick:
             for config in _each("rows", manifest, progress):
                 row_problems += _config_problems(root, config, check_rows)
@@ -339,6 +341,8 @@ def differences(
         label = str(record.get("id"))
         if label not in by_id:
             yield Problem(config.file, "the bank gives no such row", row=label, field="id")
+            for name, message in _undecodable(config, record):
+                yield Problem(config.file, message, row=label, field=name)
             continue
         if places[label] < last:
             yield Problem(config.file, "stands in another place than in the build", row=label)
@@ -350,7 +354,11 @@ def differences(
                 message = f"is {_short(record.get(name))}, the bank gives {_short(value)}"
                 yield Problem(config.file, message, row=label, field=name)
         for name in image_columns(config.name):
-            if right[name] is not None and not _same_image(record.get(name), right[name]):
+            if right[name] is None or (record.get(name) or {}).get("bytes") == right[name]["bytes"]:
+                continue
+            for field, message in _undecodable(config, record):
+                yield Problem(config.file, message, row=label, field=field)
+            if not _same_image(record.get(name), right[name]):
                 message = "is not the image that the bank gives"
                 yield Problem(config.file, message, row=label, field=name)
     missing = len(expected) - len(released) - config.elsewhere
@@ -381,29 +389,46 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _image_problems(root: Path, config: ConfigManifest) -> list[Problem]:
-    """Images of a config's rows that can't be decoded, aren't RGB, or have another digest than the
-    row says; none for a file that can't be read, which is named elsewhere."""
+def _seeded(config: ConfigManifest) -> bool:
+    """Whether a generator drew the images of a config, so that the bank does not give them."""
+    return issubclass(ROWS[config.name], SeededRow)
+
+
+def _image_problems(root: Path, config: ConfigManifest, *, decoded: bool) -> list[Problem]:
+    """Images of a config's rows that have another digest than the row says and, if they are
+    `decoded`, can't be, or aren't RGB; none for a file that can't be read, which is named
+    elsewhere."""
     problems = list[Problem]()
     with suppress(ReleaseError):
         for number, record in enumerate(iter_records(root, config.name)):
             label = str(record.get("id") or number)
             problems += (
                 Problem(config.file, message, row=label, field=field)
-                for field, message in _image_faults(config, record)
+                for field, message in _image_faults(config, record, decoded=decoded)
             )
     return problems
 
 
-def _image_faults(config: ConfigManifest, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    from ..images import ImageError, opened
-
+def _image_faults(
+    config: ConfigManifest, record: dict[str, Any], *, decoded: bool
+) -> Iterator[tuple[str, str]]:
     for name in image_columns(config.name):
         image = record.get(name)
         if image is None:
             continue
         if hashlib.sha256(image["bytes"]).hexdigest() != record.get("image_sha256"):
             yield "image_sha256", "is not the digest of the image"
+    if decoded:
+        yield from _undecodable(config, record)
+
+
+def _undecodable(config: ConfigManifest, record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Column of each image of a row that can't be decoded or isn't RGB, and why."""
+    from ..images import ImageError, opened
+
+    for name in image_columns(config.name):
+        if (image := record.get(name)) is None:
+            continue
         try:
             with opened(io.BytesIO(image["bytes"])) as opened_image:
                 opened_image.load()

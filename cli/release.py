@@ -172,7 +172,7 @@ def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool =
 
     redraw: nothing is a sample, and no drawing of an earlier run is used.
     """
-    from ..builders.bank import DEFAULT_BANK
+    from ..builders.bank import DEFAULT_BANK, begin_bank
     from ..builders.build import (
         bank_digest,
         read_readings,
@@ -188,23 +188,26 @@ def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool =
     from ..cards.validate import validate as check
 
     folder = bank or DEFAULT_BANK
-    votes = read_votes(folder)
-    origin = Origin(
-        bank_digest(folder),
-        rebuilt(folder),
-        released_with(votes),
-        stated_facts,
-        read_reviews(folder),
-        read_readings(folder),
-        lambda configs: review_by_people(votes, configs),
-        lambda: drawings().text("gold"),
-    )
+    with drawing(use_kept=not redraw):
+        votes = read_votes(folder)
+        origin = Origin(
+            bank_digest(folder),
+            rebuilt(folder),
+            released_with(votes),
+            stated_facts,
+            read_reviews(folder),
+            read_readings(folder),
+            lambda configs: review_by_people(votes, configs),
+            lambda: drawings().text("gold"),
+        )
     rules = row_checks(folder)
 
     def checked(
         release: Path, progress: Progress = silent, *, quick: bool = False
     ) -> ReleaseReport:
         with drawing(jobs, use_kept=not redraw):
+            if not quick:
+                begin_bank(folder)
             return check(release, rules, origin, progress, quick=quick, every=redraw, jobs=jobs)
 
     return checked

@@ -353,16 +353,19 @@ def _font(pixels: int) -> ImageFont.FreeTypeFont:
     return font
 
 
-@lru_cache(maxsize=1024)
 def can_write(text: str) -> bool:
     """Whether the font has every character of a text.
 
     >>> can_write("A1°"), can_write("Ω")
     (True, False)
     """
+    return all(c == " " or _has_glyph(c) for c in text)
+
+
+@lru_cache(maxsize=4096)
+def _has_glyph(character: str) -> bool:
     font = _font(20)
-    missing = bytes(font.getmask("\U000f1234"))
-    return all(c == " " or bytes(font.getmask(c)) != missing for c in text)
+    return bytes(font.getmask(character)) != bytes(font.getmask("\U000f1234"))
 
 
 def outline(shape: VectorShape) -> list[Point]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations, islice
 
 from ...schema import Provenance, SpatialVISOR
@@ -18,12 +19,17 @@ PROMPTS_PER_PAIR = 10
 
 def build(banks: Banks, rng: random.Random) -> list[SpatialVISOR]:
     """Every pair of the 80 COCO classes in both orders and four relations; nothing is sampled."""
-    labels = [entry.label for entry in banks.coco]
-    return [
+    return list(_published(tuple(entry.label for entry in banks.coco)))
+
+
+@lru_cache(maxsize=2)
+def _published(labels: tuple[str, ...]) -> tuple[SpatialVISOR, ...]:
+    """Cached, because the checks of the rows compare them with what `build` made."""
+    return tuple(
         _row(PROMPTS_PER_PAIR * number + place, pair)
         for number, pair in enumerate(combinations(labels, 2))
         for place in range(2 * len(PHRASES))
-    ]
+    )
 
 
 def published_row(banks: Banks, visor_id: int) -> SpatialVISOR | None:

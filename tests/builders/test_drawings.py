@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from counterprior.builders.bank import DEFAULT_BANK
+from counterprior.builders.bank import DEFAULT_BANK, FileRequest, begin_bank, read_entries
 from counterprior.builders.drawings import (
     LEAST_AGAIN,
     DrawingRun,
@@ -23,7 +23,7 @@ from counterprior.builders.drawings import (
 )
 from counterprior.builders.gold import GoldRequest, begin_gold, draw_gold
 from counterprior.builders.seeds import SeedRequest
-from counterprior.builders.suite import SHIPPED
+from counterprior.builders.suite import SHIPPED, CocoClass
 from counterprior.builders.suites.t2i_correctness_gold import images_of
 from counterprior.release import iter_records
 from counterprior.scenes.vector import VectorImage
@@ -34,7 +34,8 @@ DRAWN = "depictions/flags_and_heraldry.yaml"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's cache, empty."""
+    """The user's cache, empty: the shipped bank is read before."""
+    _ = SHIPPED.drawables
     folder = tmp_path / "cache"
     monkeypatch.setenv("COUNTERPRIOR_CACHE", str(folder))
     return folder
@@ -104,8 +105,38 @@ def test_a_wrong_drawing_with_a_right_digest_discredits_all(
     with caplog.at_level(logging.WARNING):
         after, run = drawn_by(images)
     assert after == right and (run.drawn, run.taken) == ({"gold": len(images)}, {})
-    assert "are wrong: all are drawn again" in caplog.text
+    assert "is wrong: all is made again" in caplog.text
     assert drawn_by(images)[1].again == {"gold": len(images)}
+
+
+def test_a_file_of_a_bank_is_parsed_once_and_a_wrong_parse_of_it_discredits_all(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bank = tmp_path / "bank"
+    bank.mkdir()
+    text = "- {id: 1, label: parsed once, countable: true}\n"
+    (bank / "coco.yaml").write_text(text)
+    with drawing() as first:
+        begin_bank(bank)
+        right = read_entries(bank / "coco.yaml", CocoClass)
+    assert (first.drawn, right[0].label) == ({"bank": 1}, "parsed once")
+    request = FileRequest(text + "# another text, so that no process has read it\n")
+    (bank / "coco.yaml").write_text(request.text)
+    name = hashlib.sha256(request.key.encode()).hexdigest()
+    kept_here().put(name, request.draw().replace(b"parsed once", b"parsed wrong"))
+    with drawing() as second, caplog.at_level(logging.WARNING):
+        begin_bank(bank)
+        assert read_entries(bank / "coco.yaml", CocoClass) == right
+    assert "is wrong: all is made again" in caplog.text and second.drawn == {"bank": 1}
+    with drawing() as third:
+        begin_bank(bank)
+    assert (third.drawn, third.taken) == ({}, {"bank": 1})
+
+
+@pytest.mark.parametrize("value", ["2026-01-01", "{1: a}", ".nan", "!!binary aGk="])
+def test_what_json_would_change_is_never_kept(value: str) -> None:
+    assert FileRequest(f"- {value}").draw() == b""
+    assert FileRequest("- [1, 1.5, true, null, é]").draw() != b""
 
 
 def test_neither_processes_nor_the_order_change_an_image() -> None:
