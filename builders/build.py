@@ -127,7 +127,7 @@ def _rows(
 
     def make(name: str) -> list[Row]:
         progress("items", len(rows), len(names))
-        rows[name] = _sampled(name, banks, settings.seed)
+        rows[name] = sampled(name, banks, settings.seed)
         if rows[name] or (SUITES[name].optional and name not in settings.configs):
             return rows[name]
         raise BankError(
@@ -321,22 +321,23 @@ def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] |
         if name not in SUITES:
             return None
         begin_gold(_images(name, banks, seed or 0))
-        rows = _sampled(name, banks, seed or 0)
-        if seed is None and rows != _sampled(name, banks, 1):
+        rows = sampled(name, banks, seed or 0)
+        if seed is None and rows != sampled(name, banks, 1):
             return None
         return rows
 
     return build_rows
 
 
-def _sampled(name: str, banks: Banks, seed: int) -> list[Row]:
+def sampled(name: str, banks: Banks, seed: int) -> list[Row]:
+    """The rows of a config, without seed images."""
     # Seeded by suite: a config is the same whether it is built alone or with the others.
     suite = SUITES[name]
     return suite.build(banks, random.Random(f"{seed}/{suite.seeded_as or name}"))
 
 
 def _images(name: str, banks: Banks, seed: int) -> list[VectorImage]:
-    """The gold images that `_sampled` draws."""
+    """The gold images that `sampled` draws."""
     suite = SUITES[name]
     rng = random.Random(f"{seed}/{suite.seeded_as or name}")
     return list(suite.images(banks, rng)) if suite.images else []

@@ -12,7 +12,7 @@ from typer import Argument
 from ..cpus import available_cpus
 from ..errors import UsageError
 from ..progress import Progress, silent
-from .console import print_note
+from .console import print_json, print_note
 from .options import (
     DIST,
     Bank,
@@ -40,6 +40,7 @@ from .show_release import (
 )
 
 if TYPE_CHECKING:
+    from ..builders.build import BuildSettings
     from ..cards.push_plan import Validate
     from ..cards.validate import ReleaseReport
     from ..eval.studies.seeding import SeedSettings
@@ -49,6 +50,9 @@ def build(
     calls: CallOptions,
     config: Annotated[list[str] | None, Input(help="Only this config; repeatable.")] = None,
     bank: Bank = None,
+    only: Annotated[
+        str | None, Input(help="Only print the rows of this entry of the bank, by its id.")
+    ] = None,
     seed_images: Annotated[str, Input(help="Generator spec, or `none`.")] = "render:",
     seed_judge: Annotated[
         str, Input(help="Spec of a judge; only seed images that it accepts are kept.")
@@ -78,6 +82,7 @@ def build(
     """Make the release from the banks: no key, no network, no GPU, no model call.
 
     With --seed-judge a generator draws the seed images and a judge keeps them: see docs/release.md.
+    With --only an entry's rows are printed as JSON, and its images are written to OUT-only.
 
     Example: `counterprior build --config spatial_uc --config t2i_correctness --out dist/small`
     """
@@ -88,6 +93,16 @@ def build(
     from ..cards.baselines import read_baselines
     from ..cards.write import check_keeps, write_releases
 
+    if only is not None:
+        if holdout is not None or baselines or seed_judge or seed_images != "render:":
+            raise UsageError(
+                "--only prints rows and makes no release: --holdout, --baselines, --seed-images "
+                "and --seed-judge have no part in it",
+                code="conflicting-options",
+            )
+        settings = BuildSettings(tuple(config or ()), bank or DEFAULT_BANK, seed, jobs=jobs)
+        _print_only(only, settings, out.with_name(f"{out.name}-only"))
+        return
     secret, outs = read_secret(holdout, salt_file, out, holdout_out)
     for folder in outs:
         check_keeps(folder, config or ())
@@ -116,6 +131,27 @@ def build(
         print_seeds(facts)
     if secret and bank is None:
         print_note(REBUILDABLE)
+
+
+def _print_only(entry: str, settings: BuildSettings, folder: Path) -> None:
+    """Prints the rows of an entry as JSON, and writes their images into a folder."""
+    from ..builders.bank import begin_bank
+    from ..builders.drawings import drawing
+    from ..builders.only import only_rows
+    from ..storage import write_whole
+
+    with drawing(settings.jobs):
+        begin_bank(settings.bank)
+        only = only_rows(entry, settings)
+    print_json(only.records())
+    images = {image.path: image.bytes for image in only.images()}
+    for name, data in images.items():
+        write_whole(folder / name, data)
+    count = sum(map(len, only.rows.values()))
+    shown = f"{len(images):,} images in {folder}" if images else "no image"
+    print_note(f"{entry}: {count:,} rows of {', '.join(only.rows)}; {shown}")
+    if only.undrawn:
+        print_note(f"without seed images: {only.undrawn}")
 
 
 def _checked_seeds(
