@@ -7,11 +7,13 @@ columns or configs, MAJOR edits, removes or reorders anything published.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from ..release import iter_records, read_checksums
+from ..release import iter_records, parquet_path, read_checksums, sha256_file
 from ..schema import row_digest
 from .manifest import read_manifest
 from .versions import BUMPS, Bump
@@ -88,10 +90,10 @@ def diff(old: Path, new: Path) -> ReleaseDiff:
     ]
     return ReleaseDiff(
         configs=tuple(
-            _compare(
+            _compared(
                 name,
-                rows_by_id(old, name) if name in config_names[0] else None,
-                rows_by_id(new, name) if name in config_names[1] else None,
+                _Table.of(old, name) if name in config_names[0] else None,
+                _Table.of(new, name) if name in config_names[1] else None,
             )
             for name in all_names
         ),
@@ -100,6 +102,33 @@ def diff(old: Path, new: Path) -> ReleaseDiff:
             for name in sorted({*files[0], *files[1]})
             if files[0].get(name) != files[1].get(name)
         ),
+    )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The rows of a config: the same ones wherever its file has the same bytes."""
+
+    sha256: str
+    """Digest of the file as it is now; empty if there is none to read."""
+    root: Path = field(compare=False)
+    """A release folder that has it."""
+
+    @classmethod
+    def of(cls, root: Path, config: str) -> Self:
+        path, digest = root / parquet_path(config), ""
+        with suppress(OSError):  # named when the rows are read
+            digest = sha256_file(path) if path.is_file() else ""
+        return cls(digest, root)
+
+
+@lru_cache(maxsize=64)
+def _compared(name: str, old: _Table | None, new: _Table | None) -> ConfigDiff:
+    """Cached, because a push compares the same files for its version, its text and its licenses."""
+    return _compare(
+        name,
+        None if old is None else rows_by_id(old.root, name),
+        None if new is None else rows_by_id(new.root, name),
     )
 
 

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,6 +59,21 @@ def test_rows_decide(
     config = next(c for c in found.configs if c.name == CONFIG)
     assert (len(config.added), len(config.removed), len(config.edited)) == counts
     assert found.bump == bump
+
+
+def test_the_same_files_are_compared_once_and_changed_ones_anew(
+    text_release: Path, copy: Path, tmp_path: Path
+) -> None:
+    rewritten(copy, edit)
+    changes = diff(text_release, copy)
+    stamped = Path(shutil.copytree(copy, tmp_path / "stamped"))
+    with patch("counterprior.cards.diff.iter_records", side_effect=AssertionError("read again")):
+        assert diff(text_release, copy) == diff(text_release, stamped) == changes
+    rewritten(stamped, lambda records: records[1:])
+    (edited,) = (
+        config for config in diff(text_release, stamped).configs if config.edited or config.removed
+    )
+    assert (len(edited.removed), edited.edited) == (1, ())
 
 
 def test_a_changed_document_is_a_patch(text_release: Path, copy: Path) -> None:
