@@ -46,7 +46,8 @@ class SeedRequest(NamedTuple):
     def draw(self) -> bytes:
         """The PNG; raises what the generator raises."""
         generator = open_generator(self.generator)
-        return encode_png(draw(generator, ImageRequest(self.prompt, self.seed)))
+        fields = {"seed_prompt": self.prompt}
+        return encode_png(draw(generator, ImageRequest(self.prompt, self.seed, fields=fields)))
 
 
 def begin_seeds(rows: Sequence[SeededRow], generator: str) -> list[SeedRequest]:

@@ -33,7 +33,7 @@ def figure_image(figure: Figure) -> Image.Image:
     """The figure alone as RGBA, posed and cropped, without the effects around it."""
     pose = _pose(figure)
     if clothes(figure.entity) is not None:
-        image = draw_person(figure.entity, pose.posture(), PERSON_SCALE * figure.scale)
+        image = draw_person(figure.entity, pose.posture(), PERSON_SCALE * figure.scale, figure.tone)
         mirrored, turn = figure.faces < 0, pose.lean
     else:
         image = _thing(figure, pose)

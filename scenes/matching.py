@@ -17,6 +17,7 @@ from PIL import Image, ImageOps
 from ..errors import DataError
 from .drawing import acting_image
 from .scene import HEIGHT, WIDTH, Figure
+from .sprites import clothes
 
 SHRINK = 4
 """Factor by which images are shrunk: a search takes 2 ms; at 2 it takes 8 ms and misses as many
@@ -27,6 +28,9 @@ SMALL = (0.45, 0.48, 0.51)
 """Sizes to search for when figures stand one above the other, drawn at 0.44 to 0.52."""
 OF_SEVERAL = (*SMALL, 0.64, 0.68, 0.72, 0.76)
 """Sizes to search for among three and more figures, which are never drawn at the full size."""
+SEARCHED_TONE = "medium"
+"""Skin tone of the people to search for: one between the others finds all of them. Of 400, half
+of them posed, it misses three and a search for every tone two, in five times the time."""
 _SHAPE = (HEIGHT // SHRINK, WIDTH // SHRINK)
 """Height and width of what is searched and of every transform. They wrap around the edges, which
 needs no padding: only places where a template lies wholly inside count."""
@@ -159,9 +163,8 @@ def _views(entity: str, pose: str, scale: float) -> list[Image.Image]:
     Effects such as a crack or drops keep their place whichever way a figure faces, so that the
     mirror image of a rendered figure need not be one that the renderer draws.
     """
-    drawn = [
-        acting_image(Figure(entity, 0.5, 0.9, scale, faces=faces, pose=pose)) for faces in (1, -1)
-    ]
+    tone = SEARCHED_TONE if clothes(entity) else ""
+    drawn = [acting_image(Figure(entity, 0.5, 0.9, scale, faces, pose, tone)) for faces in (1, -1)]
     mirrored = [ImageOps.mirror(image) for image in drawn]
     return drawn + [image for image in mirrored if image not in drawn]
 

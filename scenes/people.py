@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageColor, ImageDraw
 
-from .sprites import clothes, sprite
+from .sprites import TONES, bust, clothes, sprite
 
 WIDTH, HEIGHT = 300, 340
 """Canvas of a person, in units; one unit is one pixel at scale 1."""
@@ -15,7 +15,7 @@ _SUPERSAMPLING = 2
 _BUST = 118
 _CENTER, _SHOULDER_Y, _HIP_Y = 150, 136, 212
 _UPPER_ARM, _FOREARM, _THIGH, _SHIN = 42, 40, 50, 48
-_SKIN = "#f2b61f"
+_YELLOW_HAND = "#f2b61f"
 _SHOE = "#3b2f2a"
 
 Point = tuple[float, float]
@@ -41,15 +41,18 @@ class Posture:
 STANDING = Posture()
 
 
-def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
-    """RGBA image of a person, feet at the lower edge, `WIDTH` x `HEIGHT` units at `scale`."""
+def draw_person(name: str, posture: Posture, scale: float, tone: str = "") -> Image.Image:
+    """RGBA image of a person, feet at the lower edge, `WIDTH` x `HEIGHT` units at `scale`.
+
+    tone: of face and hands, in `sprites.TONES`; Noto's yellow for any other.
+    """
     worn = clothes(name)
     if worn is None:
         raise ValueError(f"{name!r} is not a person")
     factor = scale * _SUPERSAMPLING
     size = (round(WIDTH * scale) * _SUPERSAMPLING, round(HEIGHT * scale) * _SUPERSAMPLING)
     canvas = Image.new("RGBA", size)
-    pen = _Pen(ImageDraw.Draw(canvas), factor)
+    pen = _Pen(ImageDraw.Draw(canvas), factor, TONES[tone].skin if tone in TONES else _YELLOW_HAND)
     for side, leg in zip((-1, 1), posture.legs, strict=True):
         hip = (_CENTER + side * 17, _HIP_Y)
         knee, foot = _joints(hip, leg, side, _THIGH, _SHIN)
@@ -66,7 +69,7 @@ def draw_person(name: str, posture: Posture, scale: float) -> Image.Image:
         [(_CENTER - 52, 122), (_CENTER + 52, 122), (_CENTER + 36, 226), (_CENTER - 36, 226)],
         worn.body,
     )
-    _paste_bust(canvas, name, posture.head, factor)
+    _paste_bust(canvas, bust(name, tone), posture.head, factor)
     for joints, arm in zip(arms, posture.arms, strict=True):
         if abs(arm[0]) >= 60 or abs(arm[1]) > 60:
             pen.arm(*joints, worn.body)
@@ -112,15 +115,14 @@ def _darker(color: str) -> str:
     return f"#{r * 86 // 100:02x}{g * 86 // 100:02x}{b * 86 // 100:02x}"
 
 
-def _paste_bust(canvas: Image.Image, name: str, tilt: float, factor: float) -> None:
-    bust = sprite(name)
-    size = (round(_BUST * factor), round(_BUST * factor * bust.height / bust.width))
-    bust = bust.resize(size, Image.Resampling.LANCZOS)
+def _paste_bust(canvas: Image.Image, image: Image.Image, tilt: float, factor: float) -> None:
+    size = (round(_BUST * factor), round(_BUST * factor * image.height / image.width))
+    image = image.resize(size, Image.Resampling.LANCZOS)
     if tilt:
-        bust = bust.rotate(tilt, Image.Resampling.BICUBIC, expand=True)
-    left = round(_CENTER * factor - bust.width / 2)
+        image = image.rotate(tilt, Image.Resampling.BICUBIC, expand=True)
+    left = round(_CENTER * factor - image.width / 2)
     bottom = round((_SHOULDER_Y + 6) * factor)
-    canvas.alpha_composite(bust, (left, max(0, bottom - bust.height)))
+    canvas.alpha_composite(image, (left, max(0, bottom - image.height)))
 
 
 def _paste_prop(canvas: Image.Image, prop: str, hand: Point, factor: float) -> None:
@@ -139,13 +141,14 @@ def _paste_prop(canvas: Image.Image, prop: str, hand: Point, factor: float) -> N
 class _Pen:
     """Draws in units, lines with rounded ends."""
 
-    def __init__(self, draw: ImageDraw.ImageDraw, factor: float) -> None:
+    def __init__(self, draw: ImageDraw.ImageDraw, factor: float, skin: str) -> None:
         self._draw = draw
         self._factor = factor
+        self._skin = skin
 
     def arm(self, shoulder: Point, elbow: Point, hand: Point, sleeve: str) -> None:
         self.line([shoulder, elbow, hand], _darker(sleeve), 22)
-        self.dot(hand, _SKIN, 12)
+        self.dot(hand, self._skin, 12)
 
     def line(self, points: list[Point], color: str, width: float) -> None:
         scaled = [(x * self._factor, y * self._factor) for x, y in points]

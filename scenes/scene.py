@@ -31,6 +31,9 @@ class Figure:
     """Where it looks: 1 to the viewer's right, -1 to the left; independent of where it stands."""
     pose: str = ""
     """Name of a pose in `poses.POSES`; empty for none."""
+    tone: str = ""
+    """Skin tone of a person, in `sprites.TONES`; empty for anything else, and for people as earlier
+    versions drew them, in Noto's yellow."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,9 @@ class Scene:
     def to_json(self) -> str:
         """The scene as JSON, for the image's metadata."""
         plain = asdict(self)
+        for figure in plain["figures"]:
+            if not figure["tone"]:
+                del figure["tone"]
         for name in ("drawing", "world"):  # most scenes have none
             if not plain[name]:
                 del plain[name]

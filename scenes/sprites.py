@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageColor
 
 PROP = "prop "
 """Prefix of the names of props, which are not entities."""
+MASK = "mask "
+"""Prefix of the names of masks, which are not entities: each is named after a person's drawing.
+
+Its red is skin, its green the shade of skin, and its blue what is darker on dark skin: eyes, mouth,
+and brown hair.
+"""
+YELLOW, YELLOW_SHADE = "#ffca28", "#e59600"
+"""Skin and its shade in the sprites themselves."""
 
 
 class Clothes(NamedTuple):
@@ -27,6 +36,31 @@ class Clothes(NamedTuple):
     """Color of the trousers, `#rrggbb`."""
     prop: str
     """Name of the sprite in the hand."""
+
+
+class Tone(NamedTuple):
+    """Colors of a skin tone, as in Noto's people."""
+
+    skin: str
+    """Color of the face, `#rrggbb`."""
+    shade: str
+    """Color of ears, neck and nose, `#rrggbb`."""
+    brightness: int
+    """Of eyes, mouth and brown hair, percent of that in the sprite.
+
+    Noto also has fair and black hair here. It stays brown: rows describe people by their hair, and
+    a tone must not change who is meant.
+    """
+
+
+TONES = {
+    "light": Tone("#f9ddbd", "#dba689", 100),
+    "medium-light": Tone("#e0bb95", "#c48e6a", 100),
+    "medium": Tone("#ba8d68", "#99674f", 90),
+    "medium-dark": Tone("#a56c43", "#875334", 72),
+    "dark": Tone("#70534a", "#3c2b24", 60),
+}
+"""Skin tones of people, by name."""
 
 
 def _file(name: str) -> Any:
@@ -71,7 +105,7 @@ def drawn_as(name: str) -> str:
 def entity_names() -> tuple[str, ...]:
     """Names of all entities that have a sprite, sorted."""
     return tuple(
-        sorted(name for name in read_json("atlas/index.json") if not name.startswith(PROP))
+        sorted(name for name in read_json("atlas/index.json") if not name.startswith((PROP, MASK)))
     )
 
 
@@ -79,6 +113,30 @@ def entity_names() -> tuple[str, ...]:
 def sprite(name: str) -> Image.Image:
     """RGBA image of an entity or prop, cropped; KeyError for an unknown name."""
     return _sheet().crop(_entry(name)["box"])
+
+
+@lru_cache(maxsize=128)
+def bust(name: str, tone: str = "") -> Image.Image:
+    """RGBA image of a person's head and shoulders in a tone of `TONES`; in Noto's yellow for any
+    other."""
+    image, colors = sprite(name), TONES.get(tone)
+    if colors is None:
+        return image
+    pixels = np.asarray(image, dtype=np.int32)
+    skin, shade, dark = np.moveaxis(
+        np.asarray(sprite(MASK + art(name)), dtype=np.int32)[..., :3, None], 2, 0
+    )
+    base = pixels[..., :3]
+    change = 100 * (skin * _apart(colors.skin, YELLOW) + shade * _apart(colors.shade, YELLOW_SHADE))
+    change += dark * base * (colors.brightness - 100)
+    toned = (base + (change + 12_750) // 25_500).clip(0, 255)  # whole numbers: alike everywhere
+    return Image.fromarray(np.concatenate([toned, pixels[..., 3:]], axis=2).astype(np.uint8))
+
+
+def _apart(color: str, other: str) -> Any:
+    return np.subtract(
+        *(np.array(ImageColor.getrgb(name), dtype=np.int32) for name in (color, other))
+    )
 
 
 def art(name: str) -> str:

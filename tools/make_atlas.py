@@ -8,7 +8,8 @@ the wheel ``resvg-py``; neither is needed by the package, which ships what this 
     python tools/make_atlas.py package/icons.json
 
 Every entity of the taxonomy gets one sprite. People are head and shoulders, with the colors of the
-body that the renderer draws below them, and a prop for the hand; things are whole.
+body that the renderer draws below them, a prop for the hand, and a mask of what a skin tone
+changes; things are whole.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import resvg_py
 from PIL import Image
@@ -35,6 +38,18 @@ RECIPES = json.loads((ATLAS / "recipes.json").read_text("utf-8"))
 a body of ours. `drawn` and `props drawn`: SVG elements of ours.
 """
 
+MASKED = {
+    "#ff0000": ("#ffca28", "#ffca26"),
+    "#00ff00": ("#e59600", "#e59502", "#e39503", "#e3970a", "#e59700", "#ffb300"),
+    "#0000ff": (
+        *("#404040", "#3f4040", "#795548", "#785446"),
+        *("#6d4c41", "#6d4c3f", "#543930", "#62453b", "#63453b"),
+    ),
+}
+"""Color of the mask -> Noto's colors of that part: skin, its shade, features and brown hair."""
+TONED = ("{}-medium-dark-skin-tone", "{}ed-medium-dark-skin-tone")
+"""Noto's names of a person with another skin tone; `{}` is the person."""
+
 
 class Glyphs:
     """Noto's drawings by name, as SVG of 128 x 128 units."""
@@ -47,6 +62,15 @@ class Glyphs:
     def inner(self, name: str) -> str:
         icon = self._icons.get(name) or self._icons[self._aliases[name]["parent"]]
         return str(icon["body"])
+
+    def toned(self, person: str) -> str:
+        """A person with another skin tone, of the same shapes as far as Noto kept them."""
+        sex, _, rest = person.partition("-")
+        names = [name.format(person) for name in TONED]
+        for name in (*names, f"{sex}-medium-dark-skin-tone-{rest}"):
+            if name in self._icons or name in self._aliases:
+                return self.inner(name)
+        raise KeyError(person)
 
 
 def draw(inner: str, size: int) -> Image.Image:
@@ -71,6 +95,67 @@ def face_with_body(glyphs: Glyphs, glyph: str, fur: str, belly: str, paws: str) 
       <g transform="translate(22 0) scale(.66)">{glyphs.inner(glyph)}</g>"""
 
 
+def mask(glyphs: Glyphs, person: str) -> str:
+    """The person in the colors of `MASKED`, everything that no tone changes in black.
+
+    A badge or tassel of a color of skin keeps it in Noto's toned person, which tells it apart.
+    """
+    ElementTree.register_namespace("xlink", XLINK)
+    root, toned = _parsed(glyphs.inner(person)), _parsed(glyphs.toned(person))
+    paints = {}
+    for shape, fill in _shapes(toned):
+        paints.setdefault(_geometry(shape), set()).add(_paint(toned, fill))
+    parts = {color: part for part, colors in MASKED.items() for color in colors}
+    for shape, fill in list(_shapes(root)):
+        kept = _paint(root, fill) in paints.get(_geometry(shape), ())
+        stops = _stops(root, fill)
+        for stop in stops:
+            stop.set("stop-color", "#000000" if kept else parts.get(_color(stop), "#000000"))
+        if not stops and fill != "none":
+            shape.set("fill", "#000000" if kept else parts.get(fill, "#000000"))
+        if shape.get("stroke", "none") != "none":
+            shape.set("stroke", "#000000")
+    return "".join(ElementTree.tostring(child, "unicode") for child in root)
+
+
+XLINK = "http://www.w3.org/1999/xlink"
+
+
+def _parsed(inner: str) -> ElementTree.Element:
+    return ElementTree.fromstring(f'<svg xmlns:xlink="{XLINK}">{inner}</svg>')
+
+
+def _shapes(
+    element: ElementTree.Element, inherited: str = "#000000"
+) -> Iterator[tuple[ElementTree.Element, str]]:
+    """Every shape with its fill, in order."""
+    fill = element.get("fill", inherited)
+    if element.tag in ("path", "ellipse", "circle"):
+        yield element, fill
+    for child in element:
+        if element.tag != "clipPath":
+            yield from _shapes(child, fill)
+
+
+def _geometry(shape: ElementTree.Element) -> str:
+    places = ("cx", "cy", "rx", "ry", "r", "transform")
+    return shape.get("d") or " ".join(shape.get(name, "") for name in places)
+
+
+def _stops(root: ElementTree.Element, fill: str) -> list[ElementTree.Element]:
+    """The stops of a gradient; empty for a plain color."""
+    name = fill.removeprefix("url(#").removesuffix(")")
+    return [s for g in root.iter() if g.get("id") == name for s in g.findall("stop")]
+
+
+def _color(stop: ElementTree.Element) -> str:
+    return stop.get("stop-color", "#000000")
+
+
+def _paint(root: ElementTree.Element, fill: str) -> tuple[str, ...]:
+    return tuple(map(_color, _stops(root, fill))) or (fill,)
+
+
 def recolored_shirt(image: Image.Image, color: str) -> Image.Image:
     """The figure with its plain teal or violet shirt in another color, shading kept."""
     target = tuple(int(color[i : i + 2], 16) for i in (1, 3, 5))
@@ -89,6 +174,7 @@ def recolored_shirt(image: Image.Image, color: str) -> Image.Image:
 def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
     """Name to image and its entry in the index."""
     made: dict[str, tuple[Image.Image, dict[str, str]]] = {}
+    masks: dict[str, Image.Image] = {}
     for occupation, person in RECIPES["people"].items():
         glyph, shirt, prop = person["glyph"], person["shirt"], person["prop"]
         for gender, prefix in (("male", "man-"), ("female", "woman-")):
@@ -105,6 +191,9 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
                 "prop": f"prop {occupation}",
             }
             made[f"{gender} {occupation}"] = bust, entry
+            masks[f"mask noto {prefix}{glyph}"] = on_black(
+                draw(mask(glyphs, prefix + glyph), SIZE).crop(bust.getbbox())
+            )
         drawn = RECIPES["props drawn"].get(prop)
         inner = "\n".join(drawn) if drawn else glyphs.inner(prop)
         made[f"prop {occupation}"] = (
@@ -118,7 +207,15 @@ def sprites(glyphs: Glyphs) -> dict[str, tuple[Image.Image, dict[str, str]]]:
         made[name] = image, {"art": f"noto {face['glyph']} (face), ours (body)"}
     for name, lines in RECIPES["drawn"].items():
         made[name] = draw("\n".join(lines), SIZE), {"art": "ours"}
+    made |= {name: (image, {}) for name, image in masks.items()}
     return {name: made[name] for name in sorted(made)}
+
+
+def on_black(image: Image.Image) -> Image.Image:
+    """Opaque, with the colors under what is half transparent, and black where nothing is."""
+    colors = image.convert("RGB")
+    colors.paste("black", (0, 0), image.getchannel("A").point(lambda a: 255 * (a == 0)))
+    return colors.convert("RGBA")
 
 
 def main(icons: Path) -> None:

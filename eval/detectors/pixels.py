@@ -16,7 +16,7 @@ from ...scenes.drawing import acting_image, placed_image
 from ...scenes.language import entity_of
 from ...scenes.matching import OF_SEVERAL, SCALES, SHRINK, Match, SearchedImage
 from ...scenes.scene import HEIGHT, WIDTH, Figure, Scene
-from ...scenes.sprites import atlas_digest, entity_names
+from ...scenes.sprites import TONES, atlas_digest, clothes, entity_names
 from ..geometry.boxes import Size
 from . import Detection, DetectorError, Mask, Request, inside, mask_box, ranked
 from .loading import SingleImageDetector
@@ -48,7 +48,7 @@ class AtlasDetector(SingleImageDetector):
     KIND: ClassVar[str]
 
     def identity(self) -> dict[str, str]:
-        return {"kind": self.KIND, "version": "2", "atlas": atlas_digest()[:12]}
+        return {"kind": self.KIND, "version": "3", "atlas": atlas_digest()[:12]}
 
 
 class PixelDetector(AtlasDetector):
@@ -84,8 +84,9 @@ def _template_mask(image: Image.Image, name: str, match: Match) -> tuple[Mask, f
     their mean difference of colors, of 255."""
     pixels = np.asarray(image.convert("RGB").resize((WIDTH, HEIGHT)), dtype=float)
     candidates: list[tuple[float, Mask]] = []
-    for scale, faces in product(SIZES, (1, -1)):
-        figure = acting_image(Figure(name, 0.5, 0.9, scale, faces))
+    tones = ("", *TONES) if clothes(name) else ("",)
+    for scale, faces, tone in product(SIZES, (1, -1), tones):
+        figure = acting_image(Figure(name, 0.5, 0.9, scale, faces, tone=tone))
         if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
             continue
         layer = Image.new("RGBA", (WIDTH, HEIGHT))

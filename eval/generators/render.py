@@ -38,14 +38,14 @@ from ...scenes.language import (
 )
 from ...scenes.poses import find_pose
 from ...scenes.scene import Figure, Scene
-from ...scenes.sprites import atlas_digest, clothes, entity_names
+from ...scenes.sprites import TONES, atlas_digest, clothes, entity_names
 from ...specs import Options, Share, TextForm, Unit
 from ..core import Case, ImageRequest
 from .drawings import Drawing
 
 _log = logging.getLogger(__name__)
 
-VERSION = "2"
+VERSION = "3"
 """Raised whenever the same request gives other pixels."""
 
 RATE = 8
@@ -253,7 +253,8 @@ class RenderGenerator(Options):
         if request.source is None:
             biased = self.model_copy(update={"order_bias": self.order_bias + self.rtl_bias})
             drawer = biased if request.fields.get("direction") == "rtl" else self
-            return drawer._compose(_in_english(request.prompt, request.fields), rng)
+            scene = drawer._compose(_in_english(request.prompt, request.fields), rng)
+            return replace(scene, figures=tuple(_toned(scene.figures, request)))
         return self._edit(Scene.of(request.source), request.prompt, rng)
 
     def _compose(self, prompt: str, rng: random.Random) -> Scene:
@@ -361,6 +362,24 @@ def _grained(image: Image, sd: float, rng: random.Random) -> Image:
 def _rng(request: ImageRequest) -> random.Random:
     text = f"{request.seed}/{'edit' if request.source is not None else 'draw'}/{request.prompt}"
     return random.Random(hashlib.sha256(text.encode()).hexdigest())
+
+
+def _toned(figures: Sequence[Figure], request: ImageRequest) -> list[Figure]:
+    """The figures with a skin tone for each person, whatever the order of mention and the places.
+
+    It depends on the person, on whom the prompt names, and on the seed. In a row's seed image it
+    does not: rows of one scene in both placements have other seeds, and must show the same people.
+    """
+    named = _named(_in_english(request.prompt, request.fields))
+    company = "/".join(sorted(mention.entity for mention in named))
+    seed = "" if request.prompt == request.fields.get("seed_prompt") else request.seed
+
+    def tone(entity: str) -> str:
+        if clothes(entity) is None:
+            return ""
+        return random.Random(f"tone/{seed}/{company}/{entity}").choice(list(TONES))
+
+    return [replace(figure, tone=tone(figure.entity)) for figure in figures]
 
 
 def _pose_of(text: str) -> str:
