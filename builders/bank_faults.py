@@ -3,7 +3,8 @@ show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ..agents.counterfactual.writer import TEXTS
@@ -17,6 +18,8 @@ from .constrained import ConstrainedPair
 from .counterfactual import Law
 from .depictions import Drawable
 from .suite import Banks
+from .suites.rule_decoupling import RULES
+from .suites.t2i_correctness import FAMILY_ROWS, additions, select_released
 
 PROMPT_TEXTS = {"left": 160, "right": 160, "context": 160}
 """Texts of a constrained pair that stand in prompts, and their longest length in characters."""
@@ -52,12 +55,36 @@ def bank_faults(banks: Banks, progress: Progress = silent) -> Iterator[str]:
     yield from _text_faults(
         {} if "pairs" in names else banks.pairs, {} if "laws" in names else banks.laws
     )
+    yield from _size_faults(banks, names)
     drawables = {} if "drawables" in names else banks.drawables
     for number, (pair_id, drawable) in enumerate(sorted(drawables.items())):
         progress("layouts of gold images", number, len(drawables))
         for fault in layout_faults(drawable):
             yield f"{drawable.entry}, {pair_id}: {fault}"
     progress("layouts of gold images", len(drawables), len(drawables))
+
+
+def _size_faults(banks: Banks, unread: Collection[str]) -> Iterator[str]:
+    """Yields pairs and rules for which a release, as `build` makes it, has no room.
+
+    unread: parts of the bank that could not be read.
+    """
+    if not {"pairs", "frozen"} & set(unread):
+        released = select_released(banks.pairs, banks.frozen)
+        families = Counter(pair.family for pairs in released.values() for pair in pairs)
+        for domain, pairs in additions(banks.pairs, banks.frozen).items():
+            for pair in pairs:
+                families[pair.family] += 1
+                if families[pair.family] > FAMILY_ROWS:
+                    yield (
+                        f"constrained/{domain}.yaml, {pair.id}: family: {pair.family} has "
+                        f"{FAMILY_ROWS} rows already, and more would say the same again: choose "
+                        f"another pair"
+                    )
+    if not {"rules", "frozen"} & set(unread):
+        frozen = sum(banks.frozen.holds("rules", rule.id) for rule in banks.rules)
+        if frozen > RULES:
+            yield f"rules.yaml: has {frozen} rules in the frozen draw, and a release takes {RULES}"
 
 
 def _text_faults(

@@ -103,7 +103,7 @@ def build(settings: BuildSettings, progress: Progress = silent) -> Build:
             "rows fail their checks:\n" + "\n".join(problems[:20]) + omitted, code="failed-checks"
         )
     return Build(
-        configs=tuple(_built(name, rows[name]) for name in rows),
+        configs=tuple(_built(name, rows[name], banks) for name in rows),
         changes=changes,
         seed=settings.seed,
         seed_images=identity,
@@ -197,12 +197,14 @@ def _errata(banks: Banks, configs: Container[str]) -> Iterator[Erratum]:
                 )
 
 
-def _built(name: str, rows: list[Row]) -> BuiltConfig:
+def _built(name: str, rows: list[Row], banks: Banks) -> BuiltConfig:
     suite = SUITES[name]
     return BuiltConfig(
         name=name,
         rows=rows,
-        planned=suite.rows + sum(map(suite.beyond, rows)) if suite.rows else len(rows),
+        planned=suite.rows + sum(suite.beyond(row, banks) for row in rows)
+        if suite.rows
+        else len(rows),
         breakdown=suite.breakdown,
         **{**stated_facts(name, rows), "license": _config_license(suite.license, rows)},
     )
@@ -292,7 +294,7 @@ def suite_faults(
             yield Fault(row.id, "review", f"people who read it say {vote}: revise its bank entry")
     suite = SUITES[name]
     yield from (fault for fault in suite.faults(rows, banks) if fault.row or complete)
-    own = sum(not suite.beyond(row) for row in rows)
+    own = sum(not suite.beyond(row, banks) for row in rows)
     if suite.rows is not None and own > suite.rows:
         yield Fault("", "", f"has {own} rows, the suite has {suite.rows}")
 

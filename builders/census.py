@@ -12,7 +12,14 @@ from .gold import STYLES_EACH
 from .suite import Banks
 from .suites.altered_worlds_gold import drawn_rows
 from .suites.counterfactual import groups
-from .suites.t2i_correctness import BEYOND, DOMAIN_FAMILIES, FAMILY_ROWS, ROWS, select_released
+from .suites.t2i_correctness import (
+    BEYOND,
+    DOMAIN_FAMILIES,
+    FAMILY_ROWS,
+    ROWS,
+    additions,
+    select_released,
+)
 from .world_looks import ALL, Discrimination, discriminations
 
 
@@ -121,7 +128,10 @@ def bank_census(banks: Banks) -> BankCensus:
         domain: [pair for pair in pairs if pair.status != "retired"]
         for domain, pairs in banks.pairs.items()
     }
-    released = select_released(active)
+    released = select_released(active, banks.frozen)
+    added = additions(active, banks.frozen)
+    beyond = len(released.get(BEYOND, ())) + sum(map(len, added.values()))
+    released |= {domain: [*released.get(domain, ()), *pairs] for domain, pairs in added.items()}
     rows = [pair for pairs in released.values() for pair in pairs]
     cited = {name for pair in rows for name in pair.standards}
     return BankCensus(
@@ -132,7 +142,7 @@ def bank_census(banks: Banks) -> BankCensus:
         undrawn=dict(sorted(Counter(pair.undrawn for pair in rows if pair.undrawn).items())),
         registry=_citations(banks.standards.values()),
         cited=_citations(banks.standards[name] for name in cited),
-        planned=ROWS + len(released.get(BEYOND, ())),
+        planned=ROWS + beyond,
     )
 
 

@@ -126,11 +126,15 @@ def located(cited: Iterable[Standard]) -> Sources:
     return "located" if all(standard.located for standard in cited) else "stated"
 
 
-def clusters(pairs: Iterable[ConstrainedPair]) -> dict[str, str]:
+def clusters(
+    pairs: Iterable[ConstrainedPair], frozen: Iterable[ConstrainedPair] = ()
+) -> dict[str, str]:
     """Family -> the cluster that it belongs to, named by its first family.
 
     Families that share a fact table are one cluster, and so are those that a third one links.
+    frozen: pairs whose clusters keep their names, whatever is added to them.
     """
+    kept = clusters(frozen) if frozen else {}
     families_by_fact: dict[str, set[str]] = {}
     for pair in pairs:
         # What is only stated shares a table with its own family alone.
@@ -139,7 +143,11 @@ def clusters(pairs: Iterable[ConstrainedPair]) -> dict[str, str]:
     for families in families_by_fact.values():
         joined = families.union(*(members.get(family, set()) for family in families))
         members.update(dict.fromkeys(joined, joined))
-    return {family: min(joined) for family, joined in members.items()}
+    names = {
+        family: min({kept[other] for other in joined & kept.keys()} or joined)
+        for family, joined in members.items()
+    }
+    return names | kept
 
 
 def read_standards(bank: Path) -> dict[str, Standard]:

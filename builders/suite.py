@@ -19,6 +19,7 @@ from .constrained import ConstrainedPair, Standard, clusters, read_pairs, read_s
 from .counterfactual import Law, read_laws
 from .depictions import Drawable, drawable_pairs, read_depictions, read_looks
 from .facts import FactTables, read_facts
+from .frozen import Frozen, read_frozen
 from .languages import Language, read_languages
 from .real import ImageReadings, Reader, read_readers, read_real
 from .rules import Rule, read_rules
@@ -65,8 +66,12 @@ class Banks:
         return SHIPPED if root in (None, DEFAULT_BANK) else Banks(root)
 
     @cached_property
+    def frozen(self) -> Frozen:
+        return read_frozen(self.root)
+
+    @cached_property
     def taxonomy(self) -> Taxonomy:
-        return Taxonomy.read(self.root)
+        return Taxonomy.read(self.root, self.frozen)
 
     @cached_property
     def languages(self) -> dict[str, Language]:
@@ -87,8 +92,8 @@ class Banks:
     @cached_property
     def clusters(self) -> dict[str, str]:
         """Cluster of each family with a pair that is not retired."""
-        pairs = (pair for domain in self.pairs.values() for pair in domain)
-        return clusters(pair for pair in pairs if pair.status != "retired")
+        pairs = [p for domain in self.pairs.values() for p in domain if p.status != "retired"]
+        return clusters(pairs, [pair for pair in pairs if self.frozen.holds("pairs", pair.id)])
 
     @cached_property
     def drawables(self) -> dict[str, Drawable]:
@@ -213,7 +218,7 @@ class SuiteRecipe(Generic[R]):
     """SPDX expression of the rows' license; None if each row has its own."""
     seeded_as: str = ""
     """Config whose rows it is made from, drawn with the same seed; empty: none."""
-    beyond: Callable[[R], bool] = lambda row: False
+    beyond: Callable[[R, Banks], bool] = lambda row, banks: False
     """Whether a row is in addition to the `rows` of the complete config."""
     optional: bool = False
     """Whether a bank may hold nothing for it; the release then lacks the config."""

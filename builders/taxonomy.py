@@ -12,6 +12,7 @@ from typing import Literal
 from ..scenes.looks import look
 from ..schema import Entity, Struct
 from .bank import BankError, by_name, read_entries
+from .frozen import ALL, Frozen
 from .lemmas import lemma
 from .phrases import article
 
@@ -190,14 +191,22 @@ class Taxonomy:
 
     entities: dict[str, TaxonomyEntity]
     actions: dict[str, Action]
+    added: frozenset[str] = frozenset()
+    """Names of the entities that are additions: no draw of a fixed size takes them."""
 
     @classmethod
-    def read(cls, bank: Path) -> Taxonomy:
+    def read(cls, bank: Path, frozen: Frozen = ALL) -> Taxonomy:
         """Reads and checks the bank. Raises BankError for a wrong count, name or reference."""
         occupations = read_entries(bank / "occupations.yaml", Occupation)
         animals = read_entries(bank / "animals.yaml", Thing)
         objects = read_entries(bank / "objects.yaml", Thing)
         entities = [e for o in occupations for e in _humans(o)]
+        added = frozenset(
+            e.name
+            for o in occupations
+            if not frozen.holds("occupations", o.occupation)
+            for e in _humans(o)
+        )
         entities += [_thing("animal", a, bank) for a in animals]
         entities += [_thing("object", o, bank) for o in objects]
         table: dict[str, TaxonomyEntity] = {}
@@ -208,9 +217,17 @@ class Taxonomy:
                 )
             table[entity.name] = entity
         actions = read_entries(bank / "actions.yaml", Action)
-        taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")))
+        taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")), added)
         taxonomy._check(bank)
         return taxonomy
+
+    @cached_property
+    def drawn(self) -> Taxonomy:
+        """The taxonomy without additions, from which draws of a fixed size are made."""
+        if not self.added:
+            return self
+        kept = {name: e for name, e in self.entities.items() if name not in self.added}
+        return Taxonomy(kept, self.actions)
 
     def of_kind(self, kind: EntityKind) -> list[TaxonomyEntity]:
         """Entities of one kind, in the order of the bank."""
@@ -268,12 +285,19 @@ class Taxonomy:
 
     def _check(self, bank: Path) -> None:
         for kind, (categories, size) in CATEGORY_SIZES.items():
-            counts = _counts(e.row.category for e in self.of_kind(kind))
+            counts = _counts(e.row.category for e in self.drawn.of_kind(kind))
             if len(counts) != categories or set(counts.values()) != {size}:
                 raise BankError(
                     f"{bank}: {kind} needs {categories} categories of {size}, has {counts}",
                     code="unbalanced-bank",
                 )
+            for name in sorted(self.added):
+                if kind == "human" and (category := self.entities[name].row.category) not in counts:
+                    raise BankError(
+                        f"{bank}/occupations.yaml, {name}: category: no category {category!r}: "
+                        f"choose from {', '.join(counts)}",
+                        code="unknown-name",
+                    )
         file = bank / "actions.yaml"
         for kind, groups in GROUP_SIZES.items():
             counts = _counts(a.group for a in self.actions.values() if a.kind == kind)

@@ -6,7 +6,9 @@ columns or configs, MAJOR edits, removes or reorders anything published.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -39,6 +41,10 @@ class ConfigDiff:
     """Columns only in the new release."""
     columns_removed: tuple[str, ...]
     """Columns only in the old release."""
+    prompts: dict[str, str]
+    """Prompt of each row that differs, by id, as published where it was."""
+    edits: dict[str, dict[str, tuple[str, str]]]
+    """Id of an edited row -> column -> what it was and what it is now."""
 
     @property
     def bump(self) -> Bump:
@@ -147,6 +153,8 @@ def _compare(
     def shared(record: dict[str, Any]) -> str:
         return row_digest({column: record[column] for column in shared_columns})
 
+    edited = tuple(sorted(i for i in old.keys() & new.keys() if shared(old[i]) != shared(new[i])))
+    differing = sorted((old.keys() ^ new.keys()) | set(edited))
     comparable = bool(old) and bool(new)
     stayed = [[row for row in rows if row in old and row in new] for rows in (old, new)]
     return ConfigDiff(
@@ -154,13 +162,38 @@ def _compare(
         standing="new" if published is None else "dropped" if next_ is None else "kept",
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
-        edited=tuple(
-            sorted(i for i in old.keys() & new.keys() if shared(old[i]) != shared(new[i]))
-        ),
+        edited=edited,
         reordered=stayed[0] != stayed[1],
         columns_added=tuple(sorted(columns[1] - columns[0])) if comparable else (),
         columns_removed=tuple(sorted(columns[0] - columns[1])) if comparable else (),
+        prompts={i: _prompt(old[i] if i in old else new[i]) for i in differing},
+        edits={i: _edits(old[i], new[i], shared_columns) for i in edited},
     )
+
+
+PROMPT_COLUMNS = (
+    *("prompt", "aligned_prompt", "aligned_instruction", "instruction"),
+    *("correct_caption", "caption"),
+)
+"""Columns that may hold what is asked for, the first that a row has."""
+
+
+def _prompt(record: dict[str, Any]) -> str:
+    return next((str(record[name]) for name in PROMPT_COLUMNS if record.get(name)), "")
+
+
+def _edits(
+    old: dict[str, Any], new: dict[str, Any], columns: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """Column -> both values as text, where they differ; bytes as their number."""
+    changed = (name for name in sorted(columns) if old[name] != new[name])
+    return {name: (_text(old[name]), _text(new[name])) for name in changed}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict) and isinstance(data := value.get("bytes"), bytes):
+        return f"{len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _rows(count: int) -> str:

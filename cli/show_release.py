@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, NoReturn
 
 from .console import UNPROVEN, WRONG, console, new_table, print_json, print_note
@@ -131,6 +132,10 @@ def print_seeds(facts: Manifest) -> None:
     )
 
 
+EXAMPLES = 3
+"""Rows of which the prompt is printed, for each config and kind of change."""
+
+
 def print_diff(difference: ReleaseDiff, as_json: bool) -> None:
     """Prints rows added, removed and edited in each config, then the version bump."""
     if as_json:
@@ -146,7 +151,25 @@ def print_diff(difference: ReleaseDiff, as_json: bool) -> None:
         table.add_row(config.name, " ".join(columns), *counts)
     output = console(width=100)
     output.print(table)
-    output.print(f"{len(difference.files)} files differ; the version bump is {difference.bump}")
+    for config in difference.configs:
+        for change in ("removed", "edited", "added"):
+            ids = getattr(config, change)
+            for row in ids[:EXAMPLES]:
+                output.print(
+                    f"{change} {row}: {config.prompts[row]}", highlight=False, markup=False
+                )
+                for column, (was, now) in config.edits.get(row, {}).items():
+                    before, after = (shorten(text, 160, placeholder="...") for text in (was, now))
+                    text = f"  {column}: {before} -> {after}"
+                    output.print(text, highlight=False, markup=False)
+            if ids[EXAMPLES:]:
+                output.print(f"... and {len(ids) - EXAMPLES:,} more {change} in {config.name}")
+    displaced = sum(len(config.removed) for config in difference.configs)
+    edited = sum(len(config.edited) for config in difference.configs)
+    output.print(
+        f"{len(difference.files)} files differ; {displaced:,} published rows are displaced and "
+        f"{edited:,} edited; the version bump is {difference.bump}"
+    )
 
 
 def print_plan(plan: Plan, as_json: bool) -> None:

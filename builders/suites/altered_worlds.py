@@ -22,7 +22,7 @@ from ..worlds import (
     time_clause,
     world_prompts,
 )
-from .counterfactual import GROUPS, groups
+from .counterfactual import GROUPS, groups, is_added
 
 LEVELS: tuple[Any, ...] = ("L0", "L1", "L2", "L3")
 UNEVEN = 0.1
@@ -126,6 +126,7 @@ SUITE = SuiteRecipe(
     "asked for the real and for the altered world.",
     build=build,
     faults=faults,
+    beyond=is_added,
     # All levels, here and in `counterfactual`, are one scene.
     group=lambda row: ("scene", row.group),
     breakdown=("level", "phrasing", "depth", "naive_outcome", "logic_kind"),

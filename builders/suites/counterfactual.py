@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ...schema import Counterfactual, Provenance
+from ...schema import AlteredWorld, Counterfactual, Provenance
 from ..build_result import Composition
 from ..checks import equal_fault, text_faults
 from ..counterfactual import CounterfactualScene, Law, near_duplicates, prompts
@@ -33,15 +34,31 @@ def groups(banks: Banks) -> list[tuple[str, Law, CounterfactualScene]]:
     """Bank file, law and scene of every released group, in the order of the bank.
 
     Where the bank has more than are released, the laws with the most scenes give up their last.
+    Groups that were added to the frozen draw follow, all of them.
     """
-    ranked = [
-        (place, file, law, scene)
+    active = [
+        (file, law, scene)
         for file, laws in banks.laws.items()
         for law in laws
-        for place, scene in enumerate(s for s in law.scenes if s.status != "retired")
+        for scene in law.scenes
+        if scene.status != "retired"
     ]
+    places: Counter[str] = Counter()
+    ranked = []
+    for file, law, scene in active:
+        if banks.frozen.holds("scenes", scene.id):
+            ranked.append((places[law.id], file, law, scene))
+            places[law.id] += 1
     released = {scene.id for _, _, _, scene in sorted(ranked, key=lambda group: group[0])[:GROUPS]}
-    return [(file, law, scene) for _, file, law, scene in ranked if scene.id in released]
+    return [
+        *((file, law, scene) for _, file, law, scene in ranked if scene.id in released),
+        *(group for group in active if not banks.frozen.holds("scenes", group[2].id)),
+    ]
+
+
+def is_added(row: Counterfactual | AlteredWorld, banks: Banks) -> bool:
+    """Whether a row's group is an addition to the frozen draw."""
+    return not banks.frozen.holds("scenes", row.group)
 
 
 def _row(
@@ -105,6 +122,7 @@ SUITE = SuiteRecipe(
     "premise alone (L3): does the image follow the premise or the world it knows?",
     build=build,
     faults=faults,
+    beyond=is_added,
     # L1, L2, L3 and the description in place of the noun are one scene.
     group=lambda row: ("scene", row.group),
     breakdown=("discipline", "level"),

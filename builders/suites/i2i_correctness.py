@@ -86,7 +86,7 @@ def directed(
 
 
 def build(banks: Banks, rng: random.Random) -> list[I2ICorrectness]:
-    taxonomy = banks.taxonomy
+    taxonomy = banks.taxonomy.drawn
     rotation: Rotation[str] = Rotation(rng)
     rows: list[I2ICorrectness] = []
 

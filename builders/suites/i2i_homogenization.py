@@ -47,7 +47,7 @@ def instruction(kind: EntityKind, clause: str) -> str:
 
 
 def build(banks: Banks, rng: random.Random) -> list[I2IHomogenization]:
-    taxonomy = banks.taxonomy
+    taxonomy = banks.taxonomy.drawn
     rotation: Rotation[str] = Rotation(rng)
     rows: list[I2IHomogenization] = []
 

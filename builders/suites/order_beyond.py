@@ -52,10 +52,10 @@ def neutral_prompt(entities: list[str], ending: str = "") -> str:
 
 def build(banks: Banks, rng: random.Random) -> list[OrderBeyond]:
     return [
-        *_three_entities(banks.taxonomy, rng),
+        *_three_entities(banks.taxonomy.drawn, rng),
         *_sequences(banks, rng),
-        *_two_entities(banks.taxonomy, rng, "vertical"),
-        *_two_entities(banks.taxonomy, rng, "depth"),
+        *_two_entities(banks.taxonomy.drawn, rng, "vertical"),
+        *_two_entities(banks.taxonomy.drawn, rng, "depth"),
     ]
 
 

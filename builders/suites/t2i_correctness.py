@@ -19,6 +19,7 @@ from ..constrained import (
     unordered_faults,
 )
 from ..facts import FactError
+from ..frozen import ALL, Frozen
 from ..suite import Banks, Fault, SuiteRecipe
 
 ROWS = 400
@@ -32,11 +33,19 @@ DOMAIN_FAMILIES = 16
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
-    released = select_released(banks.pairs)
-    rows = [_row(domain, pair, banks) for domain, pairs in released.items() for pair in pairs]
+    released = select_released(banks.pairs, banks.frozen)
+    rows = [
+        _row(domain, pair, banks)
+        for entries in (released, additions(banks.pairs, banks.frozen))
+        for domain, pairs in entries.items()
+        for pair in pairs
+    ]
     ids = {row.provenance.entry: row.id for row in rows}
     named = {
-        pair.id: pair.twin for pairs in released.values() for pair in pairs if pair.twin in ids
+        pair.id: pair.twin
+        for pairs in banks.pairs.values()
+        for pair in pairs
+        if pair.id in ids and pair.twin in ids
     }
     twins = named | {twin: entry for entry, twin in named.items()}
     return [
@@ -48,9 +57,14 @@ def build(banks: Banks, rng: random.Random) -> list[T2ICorrectness]:
 
 
 def select_released(
-    domains: dict[str, list[ConstrainedPair]],
+    domains: dict[str, list[ConstrainedPair]], frozen: Frozen = ALL
 ) -> dict[str, list[ConstrainedPair]]:
-    """The entries of a release in its order: `ROWS` by domain, then what is beyond them."""
+    """The entries of the frozen draw in the order of release: `ROWS` by domain, then what is beyond
+    them."""
+    domains = {
+        domain: [pair for pair in pairs if frozen.holds("pairs", pair.id)]
+        for domain, pairs in domains.items()
+    }
     others = {domain: pairs for domain, pairs in domains.items() if domain != BEYOND}
     beyond = domains.get(BEYOND, [])
     return {
@@ -59,9 +73,23 @@ def select_released(
     }
 
 
-def is_beyond(row: T2ICorrectness) -> bool:
+def additions(
+    domains: dict[str, list[ConstrainedPair]], frozen: Frozen
+) -> dict[str, list[ConstrainedPair]]:
+    """The entries that were added to the frozen draw, which are all released, after it."""
+    added = {
+        domain: sorted(
+            (p for p in pairs if p.status != "retired" and not frozen.holds("pairs", p.id)),
+            key=lambda pair: pair.id,
+        )
+        for domain, pairs in sorted(domains.items())
+    }
+    return {domain: pairs for domain, pairs in added.items() if pairs}
+
+
+def is_beyond(row: T2ICorrectness, banks: Banks) -> bool:
     """Whether a row is not one of the paper's `ROWS`."""
-    return row.domain == BEYOND
+    return row.domain == BEYOND or not banks.frozen.holds("pairs", row.provenance.entry)
 
 
 def select(
@@ -188,7 +216,7 @@ def faults(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
     yield from duplicate_faults(
         rows, "aligned_prompt", lambda row: frozenset((row.aligned_prompt, row.reverse_prompt))
     )
-    yield from _crowding(rows)
+    yield from _crowding(rows, banks)
     yield from _twin_faults(rows, banks)
 
 
@@ -220,13 +248,14 @@ def _parts(row: T2ICorrectness, banks: Banks) -> list[str]:
         return [row.left, row.right]
 
 
-def _crowding(rows: list[T2ICorrectness]) -> Iterator[Fault]:
-    """Families with too many rows, and domains with too many families."""
+def _crowding(rows: list[T2ICorrectness], banks: Banks) -> Iterator[Fault]:
+    """Families with too many rows, and domains with too many families, additions aside."""
     rows_of: defaultdict[str, int] = defaultdict(int)
     families_of: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         rows_of[row.family] += 1
-        families_of[row.domain].add(row.family)
+        if banks.frozen.holds("pairs", row.provenance.entry):
+            families_of[row.domain].add(row.family)
     for family, count in sorted(rows_of.items()):
         if count > FAMILY_ROWS:
             yield Fault("", "family", f"{family} has {count} rows, at most {FAMILY_ROWS}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ...schema import PairType, Provenance, Row, T2IHomogenization
 from ..balance import Rotation, balanced_pairs, once
@@ -73,36 +73,81 @@ def prompt(first: str, first_action: str, second: str, second_action: str) -> st
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
-    taxonomy = banks.taxonomy
+    """The frozen rows, then those of each occupation that was added."""
+    rows = frozen_rows(banks, rng)
+    salt = rng.random()
+    return [*rows, *(r for name in sorted(banks.taxonomy.added) for r in _added(banks, name, salt))]
+
+
+def frozen_rows(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
+    """The rows of the complete config."""
+    taxonomy = banks.taxonomy.drawn
     rotation: Rotation[str] = Rotation(rng)
-    rows: list[T2IHomogenization] = []
-    for pair_type, count in PAIR_COUNTS.items():
-        for number, (a, b) in enumerate(entity_pairs(taxonomy, pair_type, count, rng)):
-            # Every other row: half of each pair type, as the pairs come shuffled.
-            acting = number % 2 == 1
-            actions = [_action(taxonomy, name, rotation) if acting else None for name in (a, b)]
-            words = [action.participle or "" if action else "" for action in actions]
-            used = " ".join(["occupations.yaml", "animals.yaml", "objects.yaml"])
-            rows.append(
-                T2IHomogenization(
-                    pair_type=pair_type,
-                    first=taxonomy.entities[a].row,
-                    second=taxonomy.entities[b].row,
-                    first_action=words[0],
-                    second_action=words[1],
-                    prompt=prompt(a, words[0], b, words[1]),
-                    swapped_prompt=prompt(b, words[1], a, words[0]),
-                    neutral_prompt=neutral_prompt(taxonomy, (a, words[0]), (b, words[1])),
-                    review=["code"],
-                    provenance=Provenance(
-                        bank=f"{used} actions.yaml" if acting else used,
-                        entry=", ".join(action.id for action in actions if action),
-                        author="rules",
-                        calls=[],
-                    ),
-                )
-            )
-    return rows
+    return [
+        row
+        for pair_type, count in PAIR_COUNTS.items()
+        for row in _rows(
+            taxonomy, pair_type, entity_pairs(taxonomy, pair_type, count, rng), rotation
+        )
+    ]
+
+
+def _added(banks: Banks, name: str, salt: float) -> Iterator[T2IHomogenization]:
+    """Yields as many rows of an added entity as a frozen one has.
+
+    It meets frozen entities alone, drawn by its name, so a later addition does not change them.
+    """
+    taxonomy = banks.taxonomy
+    rng = random.Random(f"{salt}/{name}")
+    rotation: Rotation[str] = Rotation(rng)
+    people = len(taxonomy.drawn.of_kind("human"))
+    for pair_type in (t for t in PAIR_COUNTS if t.startswith("H")):
+        other = KINDS[pair_type[-1]]
+        partners = [
+            e.name for e in taxonomy.drawn.of_kind(other) if not alike(taxonomy, name, e.name)
+        ]
+        per_entity = PAIR_COUNTS[pair_type] * (2 if other == "human" else 1) / people
+        chosen = rng.sample(partners, round(per_entity))
+        # In two rows without and two with actions, it is first in one of each.
+        pairs = [(name, p) if n // 2 % 2 else (p, name) for n, p in enumerate(chosen)]
+        yield from _rows(taxonomy, pair_type, pairs, rotation)
+
+
+def is_added(row: T2IHomogenization, banks: Banks) -> bool:
+    """Whether one of the two is an addition to the bank."""
+    return not banks.taxonomy.added.isdisjoint((row.first.name, row.second.name))
+
+
+def _rows(
+    taxonomy: Taxonomy,
+    pair_type: PairType,
+    pairs: Iterable[tuple[str, str]],
+    rotation: Rotation[str],
+) -> Iterator[T2IHomogenization]:
+    """Yields a row for each pair of names."""
+    for number, (a, b) in enumerate(pairs):
+        # Every other row: half of each pair type, as the pairs come shuffled.
+        acting = number % 2 == 1
+        actions = [_action(taxonomy, name, rotation) if acting else None for name in (a, b)]
+        words = [action.participle or "" if action else "" for action in actions]
+        used = " ".join(["occupations.yaml", "animals.yaml", "objects.yaml"])
+        yield T2IHomogenization(
+            pair_type=pair_type,
+            first=taxonomy.entities[a].row,
+            second=taxonomy.entities[b].row,
+            first_action=words[0],
+            second_action=words[1],
+            prompt=prompt(a, words[0], b, words[1]),
+            swapped_prompt=prompt(b, words[1], a, words[0]),
+            neutral_prompt=neutral_prompt(taxonomy, (a, words[0]), (b, words[1])),
+            review=["code"],
+            provenance=Provenance(
+                bank=f"{used} actions.yaml" if acting else used,
+                entry=", ".join(action.id for action in actions if action),
+                author="rules",
+                calls=[],
+            ),
+        )
 
 
 def _action(taxonomy: Taxonomy, name: str, rotation: Rotation[str]) -> Action:
@@ -129,7 +174,8 @@ def faults(rows: list[T2IHomogenization], banks: Banks) -> Iterator[Fault]:
     yield from duplicate_faults(
         rows, "prompt", lambda row: frozenset((row.prompt, row.swapped_prompt))
     )
-    yield from count_faults(rows, "pair_type", PAIR_COUNTS)
+    frozen = [row for row in rows if not is_added(row, banks)]
+    yield from count_faults(frozen, "pair_type", PAIR_COUNTS)
 
 
 def action_faults(
@@ -152,6 +198,7 @@ SUITE = SuiteRecipe(
     "first-mentioned always stand left?",
     build=build,
     faults=faults,
+    beyond=is_added,
     group=lambda row: entities_group(row.first.name, row.second.name),
     breakdown=("pair_type",),
 )

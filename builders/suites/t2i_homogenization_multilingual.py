@@ -32,7 +32,7 @@ SOURCE = t2i_homogenization.SUITE.name
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2IHomogenizationMultilingual]:
-    sources = chosen(t2i_homogenization.build(banks, rng), banks.languages, rng)
+    sources = chosen(t2i_homogenization.frozen_rows(banks, rng), banks.languages, rng)
     return [
         _row(source, banks.languages[code], banks.taxonomy)
         for source in sources

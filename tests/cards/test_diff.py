@@ -1,6 +1,7 @@
 """The version bump that a change demands (Croissant 1.1, versioning)."""
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,18 @@ def test_the_same_files_are_compared_once_and_changed_ones_anew(
         config for config in diff(text_release, stamped).configs if config.edited or config.removed
     )
     assert (len(edited.removed), edited.edited) == (1, ())
+
+
+def test_prompts_of_displaced_and_edited_rows_are_printed(
+    text_release: Path, copy: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    old: Records = pq.read_table(text_release / parquet_path(CONFIG)).to_pylist()
+    rewritten(copy, lambda records: edit(records)[:-1])
+    said = " ".join(cli("diff", text_release, copy).stdout.split())
+    assert f"removed {old[-1]['id']}: {old[-1]['prompt']}" in said
+    assert f"edited {old[0]['id']}: {old[0]['prompt']}" in said
+    assert f"prompt: {old[0]['prompt']} -> Another." in said
+    assert "1 published rows are displaced and 1 edited; the version bump is MAJOR" in said
 
 
 def test_a_changed_document_is_a_patch(text_release: Path, copy: Path) -> None:
