@@ -15,8 +15,10 @@ from tempfile import TemporaryDirectory
 from ..errors import UsageError
 from ..eval.publishing.entries import entry_faults
 from ..eval.publishing.publication import (
+    HUB,
     PUBLICATION,
     Publication,
+    published_at,
     read_publication,
 )
 from ..eval.publishing.restoring import restore_runs
@@ -33,9 +35,6 @@ from .push_checks import some
 from .remote import Repository, Tree
 from .validate import ReleaseReport
 from .versions import Version
-
-HUB = "hub:"
-"""What a publication on the Hub begins with, as the generator that reads its images."""
 
 
 @contextmanager
@@ -63,7 +62,7 @@ def runs_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 def _fetched(where: str, into: Path) -> Path:
     """Fetches a tagged publication; returns its folder."""
-    name, _, tag = where.partition("@")
+    name, tag = published_at(where)
     if Version.of_tag(tag) is None:
         raise UsageError(
             f"{HUB}{where}: names no version",

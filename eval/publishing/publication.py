@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -361,6 +361,29 @@ def iter_rows(
             ) from error
 
 
+HUB = "hub:"
+"""What a publication on the Hub begins with, as the generator that reads its images."""
+
+
+class PublishedAt(NamedTuple):
+    """Where on the Hub a publication is."""
+
+    repository: str
+    """NAMESPACE/NAME; any other text where the address has another form."""
+    revision: str
+    """Tag, branch or commit; empty if none was named."""
+
+
+def published_at(address: str) -> PublishedAt:
+    """Reads an address of a publication, with `hub:` or without.
+
+    >>> published_at("hub:someone/results@v1.0.0")
+    PublishedAt(repository='someone/results', revision='v1.0.0')
+    """
+    repository, _, revision = address.removeprefix(HUB).partition("@")
+    return PublishedAt(repository, revision)
+
+
 def fetch_publication(where: str, generator: str = "") -> tuple[Path, Publication]:
     """A publication, in a folder or as NAMESPACE/NAME@TAG; its images, checked by their checksums.
 
@@ -395,7 +418,7 @@ def _downloaded(where: str, generator: str) -> tuple[Path, Publication, list[str
     from huggingface_hub import hf_hub_download, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError
 
-    repo, _, revision = where.partition("@")
+    repo, revision = published_at(where)
     if repo.count("/") != 1 or not revision or revision in ("main", "master"):
         raise UsageError(
             f"there is no publication at {where}: name a folder that `counterprior publish` made, "
