@@ -353,13 +353,15 @@ def differences(
             if name not in drawn and record.get(name) != value:
                 message = f"is {_short(record.get(name))}, the bank gives {_short(value)}"
                 yield Problem(config.file, message, row=label, field=name)
-        for name in image_columns(config.name):
-            if right[name] is None or (record.get(name) or {}).get("bytes") == right[name]["bytes"]:
-                continue
-            for field, message in _undecodable(config, record):
-                yield Problem(config.file, message, row=label, field=field)
-            if not _same_image(record.get(name), right[name]):
-                message = "is not the image that the bank gives"
+        other = [
+            name
+            for name in image_columns(config.name)
+            if right[name] and (record.get(name) or {}).get("bytes") != right[name]["bytes"]
+        ]
+        undecodable = dict(_undecodable(config, record)) if other else {}
+        for name in other:
+            message = undecodable.get(name, "is not the image that the bank gives")
+            if name in undecodable or not _same_image(record.get(name), right[name]):
                 yield Problem(config.file, message, row=label, field=name)
     missing = len(expected) - len(released) - config.elsewhere
     if missing:

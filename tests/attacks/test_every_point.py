@@ -228,7 +228,8 @@ def studying(request: pytest.FixtureRequest) -> Journey:
         # another one where a cell that failed was left for later.
         left_out=("study/cells.jsonl", "study/ledgers/openai-"),
         results=lambda root: [
-            sorted(path.read_text().splitlines()) for path in root.glob("study/ledgers/openai-*")
+            sorted(path.read_text().splitlines())
+            for path in root.glob("study/ledgers/openai-*.jsonl")
         ],
     )
 
