@@ -134,8 +134,8 @@ def flips(
             written = write_flips(mined, out, count, progress)
         print(f"{written:,} drawings of {mined}, each also mirrored: {out}")
         return
-    reader = open_judge(judge, Cost(max_usd=max_usd).plan(mined)) if judge else None
-    with progress_bar() as progress:
+    with Cost(max_usd=max_usd).plan(mined) as plan, progress_bar() as progress:
+        reader = open_judge(judge, plan) if judge else None
         flip_set = make_flips(mined, out, reader, progress, count=count, seed=seed)
     print_flips(flip_set, out)
 

@@ -47,8 +47,10 @@ class CallPlan:
     def __exit__(self, *error: object) -> None:
         """Closes the ledgers and lets a person settle, also if an error still refers to their
         judges, as in a notebook."""
-        self._open.close()
-        self.budget.log.finish()
+        try:
+            self._open.close()
+        finally:
+            self.budget.log.finish()
 
     def ledger(self, name: str) -> Ledger:
         """The ledger of a judge, by a name that no other judge has.

@@ -212,15 +212,16 @@ class _Planner:
         cells = self.study.cells
         self._files()
         probed: set[str] = set()
-        for (name, model), cells_of_generator in cells_by(
-            cells, lambda cell: (cell.generator, cell.model)
-        ):
-            probed |= self._images(name, model, runs_of(cells_of_generator))
-        self._steps(run for run in runs_of(cells) if run.start)
-        for name, spec in self.file.all_judges.items():
-            self._questions(name, spec, [c for c in cells if c.judge == name], probed)
-        for name, spec in self.file.scorers.items():
-            self._scores(name, spec, [c for c in cells if c.judge == name], probed)
+        with self.calls:
+            for (name, model), cells_of_generator in cells_by(
+                cells, lambda cell: (cell.generator, cell.model)
+            ):
+                probed |= self._images(name, model, runs_of(cells_of_generator))
+            self._steps(run for run in runs_of(cells) if run.start)
+            for name, spec in self.file.all_judges.items():
+                self._questions(name, spec, [c for c in cells if c.judge == name], probed)
+            for name, spec in self.file.scorers.items():
+                self._scores(name, spec, [c for c in cells if c.judge == name], probed)
         self._note()
         return self.plan
 

@@ -24,7 +24,7 @@ from ...storage import Lock, RecordLog, read_records, write_json, write_whole
 from ..core import ORIGINAL, Case, Generator, ImageRequest, Judge, Question, without_nan
 from ..engine.costs import Cost
 from ..generators import draw, open_generator
-from ..judges import Answering, as_judge
+from ..judges import Answering, CallPlan, as_judge
 from ..methods import find_pipeline, has_pipeline
 from ..methods.tuning.pairs import CaptionedImage, FlipPairs, export_imagefolder, read_flips
 from ..methods.tuning.recipe import LoraRecipe
@@ -78,10 +78,12 @@ def tune(settings: TuneSettings, progress: Progress = silent) -> dict[str, Any]:
         raise UsageError(
             f"tune: {settings.model} has no weights: name a model of diffusers", code="wrong-model"
         )
-    judge = _judge(settings, pairs)
-    settings.out.mkdir(parents=True, exist_ok=True)
     rank = _process()
-    with Lock(settings.out / f"tune-{rank}.lock", f"the training {settings.out}"):
+    with (
+        Lock(settings.out / f"tune-{rank}.lock", f"the training {settings.out}"),
+        settings.cost.plan(settings.out) as plan,
+    ):
+        judge = _judge(settings, pairs, plan)
         identity = generator.identity()
         pipeline = find_pipeline(generator)
         if settings.gradient_checkpointing:
@@ -135,7 +137,7 @@ def _spec(model: str) -> Spec:
     return spec
 
 
-def _judge(settings: TuneSettings, pairs: FlipPairs) -> Judge | None:
+def _judge(settings: TuneSettings, pairs: FlipPairs, plan: CallPlan) -> Judge | None:
     """Opens the validating judge; None without a spec. Raises UsageError without held-out pairs."""
     if not settings.judge:
         return None
@@ -144,7 +146,7 @@ def _judge(settings: TuneSettings, pairs: FlipPairs) -> Judge | None:
             "tune: a judge needs held-out pairs: give --held-out 1 or more",
             code="conflicting-options",
         )
-    judge = as_judge(settings.judge, settings.cost.plan(settings.out))
+    judge = as_judge(settings.judge, plan)
     if isinstance(judge, Answering):
         judge.check()
     return judge

@@ -6,11 +6,14 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 from refusals import raises
+from wire import Fault
 
+from counterprior.agents.chat import UnusableModelError
 from counterprior.cli.corpus import control
 from counterprior.cli.options import CallOptions
 from counterprior.corpus_analysis.alignment.control.boxed_pairs import BoxedPair, How, match, side
@@ -215,3 +218,25 @@ def test_bias_of_a_judge_is_measured_and_corrected(
     printed = " ".join(capsys.readouterr().out.split())
     assert "95 %, these pairs" in printed and "95 %, other pairs" in printed
     assert "for other images of these pairs), its four probes" in printed
+
+
+def test_a_control_that_its_judge_ended_leaves_the_ledger_free(tmp_path: Path, server: Any) -> None:
+    try:
+        installed_model()
+    except ModelMissing as error:
+        pytest.skip(str(error))
+    boxes, _, people = photographs(tmp_path, 0.5)
+    spec = server.spec("openai", "attempts=1&timeout=5")
+
+    def run() -> None:
+        photos, calls = tmp_path / "photos", CallOptions(concurrency=1)
+        control(boxes, people, tmp_path / "out", calls, judge=spec, images=photos, limit=2)
+
+    server.answer = lambda body: "1"
+    server.faults.extend([Fault(400, message="unknown model: m-1")] * 99)
+    with pytest.raises(UnusableModelError) as caught:
+        run()
+    server.faults.clear()
+    asked = len(server.asked)
+    run()
+    assert len(server.asked) > asked and caught.value  # kept, as a notebook keeps the last error

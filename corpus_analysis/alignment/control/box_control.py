@@ -65,10 +65,10 @@ def run_control(
         raise UsageError(
             "a judge needs the photographs: name their folder with --images", code="missing-option"
         )
-    with Lock(out / LOCK, str(out)):
+    with Lock(out / LOCK, str(out)), cost.plan(out) as plan:
         judge = None
         if judge_spec:
-            judge = open_judge(judge_spec, cost.plan(out))
+            judge = open_judge(judge_spec, plan)
             if isinstance(judge, Answering):
                 judge.check()
         instances = Instances.read(boxes)

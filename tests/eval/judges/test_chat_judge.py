@@ -16,6 +16,7 @@ from wire import user_text
 
 from counterprior.agents.budget import Budget, BudgetError, PriceTable
 from counterprior.agents.chat import BackendError, Completion
+from counterprior.agents.ledger import Ledger
 from counterprior.agents.outage import PATIENCE
 from counterprior.eval.core import Case, Question, Verdict
 from counterprior.eval.engine.costs import Cost
@@ -38,6 +39,23 @@ def one(spec: str, plan: CallPlan, question: Question) -> Verdict:
     ((asked, verdict),) = open_judge(spec, plan).judge([question])
     assert asked is question
     return verdict
+
+
+def test_the_money_is_free_also_where_a_ledger_fails_to_close(
+    plan: CallPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(ledger: Ledger) -> None:
+        raise OSError("the disk is gone")
+
+    finished = []
+    monkeypatch.setattr(plan.budget.log, "finish", lambda: finished.append(True))
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "close", fails)
+        ledger = plan.ledger("judge")
+        with pytest.raises(OSError, match="gone"), plan:
+            pass
+    ledger.close()
+    assert finished
 
 
 @PROTOCOLS
