@@ -141,11 +141,9 @@ def test_the_command_prints_every_finding_and_draws_figures(
     for name in figures:
         drawn = (tmp_path / "figures" / name).read_text()
         assert drawn == (Path(__file__).parents[3] / "docs" / name).read_text(), name
-    printed = cli("audit", "findings", "--data", published, "--json")
-    assert {s["name"] for s in json.loads(printed.stdout)["scores"]} == of_readers
-    printed = cli("audit", "findings", "--data", published, "--detections", DETECTIONS)
+    printed = cli("audit", "findings", "--data", published, "--detections", DETECTIONS, "--json")
     assert printed.returncode == 0, printed.stderr
-    assert all(f"{name}: " in printed.stdout for name in MEANINGS)
+    assert {s["name"] for s in json.loads(printed.stdout)["scores"]} == set(MEANINGS)
     assert "nanodet" in printed.stderr + printed.stdout
 
 

@@ -194,15 +194,15 @@ def test_drawn_images_get_harder_and_stand_beside_real_ones(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
     labels, out = real_images.write(tmp_path / "images"), tmp_path / "out"
-    done = cli("judge-check", "--judge", "pixels", "--out", out, "--limit", 25, "--drawn", "--json")
+    done = cli("judge-check", "--judge", "pixels", "--out", out, "--limit", 10, "--drawn", "--json")
     assert done.returncode == 0, done.stderr
     (judged,) = json.loads(done.stdout)[DRAWN]
     right = {s["group"]: s["value"] for s in judged["scores"] if s["name"] == "recognized"}
     assert right["difficulty=0"] == 100 and right["difficulty=4"] < 50
-    assert sum(map(sum, judged["card"]["agreement"]["order"]["matrix"])) == 2 * 25
+    assert sum(map(sum, judged["card"]["agreement"]["order"]["matrix"])) == 2 * 10
     assert (out / DRAWN / LABELS).is_file()
     seeing = ("judge-check", "--judge", "python:real_images:seeing", "--out", tmp_path / "both")
-    both = ("--drawn", "--images", tmp_path / "images", "--data", labels, "--limit", 10)
+    both = ("--drawn", "--images", tmp_path / "images", "--data", labels, "--limit", 5)
     done = cli(*seeing, *both)
     assert done.returncode == 0, done.stderr
     assert re.search(r"│ +real +│ +100\.0", done.stdout.partition("from easy to hard")[2])
@@ -292,7 +292,7 @@ def test_a_judge_that_fails_does_not_keep_the_others_from_being_printed(
     labels = real_images.write(tmp_path / "images")
     judges = [f"--judge=python:real_images:{name}" for name in ("failing", "seeing")]
     real = ("--images", tmp_path / "images", "--data", labels, "--out", tmp_path / "out")
-    done = cli("judge-check", *judges, *real, "--drawn", "--limit", 10)
+    done = cli("judge-check", *judges, *real, "--drawn", "--limit", 5)
     assert done.returncode != 0 and "calls failed" in done.stderr
     assert "is out of order" in done.stderr and "Traceback" not in done.stderr
     assert "seeing on real images" in done.stdout and "from easy to hard" in done.stdout
