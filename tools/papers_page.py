@@ -6,6 +6,7 @@ Run it after the table changed: `python tools/papers_page.py`. A test says if th
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,25 +22,20 @@ PAPERS = {
     "UC": "SpatialBench-UC (arXiv:2601.13462)",
 }
 """Prefix of a row's name -> its paper."""
-STATES = {
-    "as published": "does what the paper does, or more",
-    "in part": "something of it differs or is missing, as the note says",
-    "differs": "differs on purpose, or can't be repeated by anybody, as the note says",
-    "not yet": "missing",
-}
+STATES = ("as published", "in part", "differs", "not yet")
+"""What may be said of a row: it does what the paper does, or more; something of it differs or is
+missing; it differs on purpose, or can't be repeated by anybody; it is missing."""
+RECIPE = re.compile(r"counterprior study recipes (\S+)( --offline)? > \S+\.yaml")
 HEAD = """# The papers, line by line
 
 This page lists {rows} things from five papers, and the command that shows each of them here:
-{states}. [papers.csv](papers.csv) has the same table.
-
-| state | meaning |
-| --- | --- |
-{meanings}
+{states}. The note of a row that differs says why. [papers.csv](papers.csv) has every
+command in full.
 
 Commands that draw images need a release (`counterprior build --out dist/counterprior`). `RUN` and
 `STUDY` stand for your own folders.
 
-Recipes repeat the papers' tables. With `--offline`, a recipe uses the renderer instead of its
+A recipe repeats a table or figure of a paper. With `--offline`, it uses the renderer instead of its
 models and rules instead of judges that need weights, so it runs in seconds:
 
 ```console
@@ -68,19 +64,30 @@ def _lines(rows: list[dict[str, str]]) -> Iterator[str]:
     counts = Counter(row["state"] for row in rows)
     present = [state for state in STATES if counts[state]]
     states = ", ".join(f"{counts[state]} {state}" for state in present)
-    meanings = "\n".join(f"| {state} | {STATES[state]} |" for state in present)
-    yield HEAD.format(rows=len(rows), states=states, meanings=meanings).rstrip("\n")
+    yield HEAD.format(rows=len(rows), states=states).rstrip("\n")
     for prefix, title in PAPERS.items():
         yield from ("", f"## {title}", "")
         yield from (
-            "| row | in the paper | state | command | note |",
-            "| --- | --- | --- | --- | --- |",
+            "| row | in the paper | shown by | note |",
+            "| --- | --- | --- | --- |",
         )
+        first: dict[str, str] = {}  # cell of a command -> the first row with it
         for row in rows:
             if row["row"].partition("-")[0] == prefix:
-                command = f"`{row['command']}`" if row["command"] else ""
-                cells = (row["row"], row["paper"], row["state"], command, row["note"])
+                state = "" if row["state"] == "as published" else f"**{row['state']}:** "
+                shown = _shown_by(row["command"])
+                same = first.setdefault(shown, row["row"])
+                if same != row["row"] and shown.startswith("`"):
+                    shown = f"as {same}"
+                cells = (row["row"], row["paper"], shown, state + row["note"])
                 yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+def _shown_by(command: str) -> str:
+    """Cell of a command; a recipe, which the head of the page explains, has only its name."""
+    if recipe := RECIPE.fullmatch(command):
+        return f"recipe `{recipe[1]}{recipe[2] or ''}`"
+    return f"`{command}`" if command else ""
 
 
 if __name__ == "__main__":
