@@ -15,7 +15,7 @@ from .bank import BankError, by_name, read_entries
 
 FILE = "frozen.yaml"
 
-DrawTable = Literal["occupations", "pairs", "scenes", "rules"]
+DrawTable = Literal["occupations", "animals", "objects", "actions", "pairs", "scenes", "rules"]
 """What can be added to without displacing rows."""
 
 
@@ -25,7 +25,7 @@ class FrozenTable(Struct):
     table: DrawTable
     """Which of them."""
     entries: list[str]
-    """Ids of pairs, scenes and rules, names of occupations."""
+    """Ids of actions, pairs, scenes and rules, names of occupations, animals and objects."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def _record(row: Row) -> dict[str, Any]:
 
 def only_rows(entry: str, settings: BuildSettings) -> OnlyRows:
     """The rows that an entry makes: a pair, a law or one of its scenes, a rule, attributes, an
-    occupation or another thing.
+    occupation or another thing, or an action.
 
     Raises UsageError for an unknown entry, BankError for a bank that can't be read, and BuildError
     where a release takes no row of it, or a row fails its checks.
@@ -118,6 +118,7 @@ def _kinds(banks: Banks) -> Iterator[Callable[[], Entries]]:
         ("attribute_decoupling",), {pair.id: frozenset({pair.id}) for pair in banks.attributes}
     )
     yield lambda: Entries(ENTITIES, _entities(banks))
+    yield lambda: Entries(ENTITIES, {name: frozenset({name}) for name in banks.taxonomy.actions})
 
 
 def _scenes(banks: Banks) -> dict[str, frozenset[str]]:

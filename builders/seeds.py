@@ -140,6 +140,7 @@ def as_drawn(entity: Entity, source: str) -> Entity:
         return entity.model_copy(update={"look": look(entity.name)})
     except KeyError:
         raise UsageError(
-            f"the renderer has no drawing of {entity.name!r}: name another --seed-images generator",
+            f"the renderer has no drawing of {entity.name!r}: name another --seed-images "
+            f"generator, or add one to scenes/atlas: recipes.json, looks.json, tools/make_atlas.py",
             code="unsupported",
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
@@ -155,6 +155,13 @@ GROUP_SIZES: dict[EntityKind, dict[str, int]] = {
 SOCIAL = ("interactive", "species_interaction")
 """Groups of actions between two entities."""
 
+FILES: dict[EntityKind, str] = {
+    "human": "occupations.yaml",
+    "animal": "animals.yaml",
+    "object": "objects.yaml",
+}
+"""Bank file of each kind of entity."""
+
 CATEGORY_SIZES: dict[EntityKind, tuple[int, int]] = {
     "human": (8, 8),
     "animal": (5, 5),
@@ -193,6 +200,8 @@ class Taxonomy:
     actions: dict[str, Action]
     added: frozenset[str] = frozenset()
     """Names of the entities that are additions: no draw of a fixed size takes them."""
+    added_actions: frozenset[str] = frozenset()
+    """Ids of the actions that are additions."""
 
     @classmethod
     def read(cls, bank: Path, frozen: Frozen = ALL) -> Taxonomy:
@@ -201,33 +210,53 @@ class Taxonomy:
         animals = read_entries(bank / "animals.yaml", Thing)
         objects = read_entries(bank / "objects.yaml", Thing)
         entities = [e for o in occupations for e in _humans(o)]
-        added = frozenset(
-            e.name
-            for o in occupations
-            if not frozen.holds("occupations", o.occupation)
-            for e in _humans(o)
-        )
+        added = {
+            *(
+                e.name
+                for o in occupations
+                if not frozen.holds("occupations", o.occupation)
+                for e in _humans(o)
+            ),
+            *(a.name for a in animals if not frozen.holds("animals", a.name)),
+            *(o.name for o in objects if not frozen.holds("objects", o.name)),
+        }
         entities += [_thing("animal", a, bank) for a in animals]
         entities += [_thing("object", o, bank) for o in objects]
         table: dict[str, TaxonomyEntity] = {}
         for entity in entities:
             if entity.name in table:
                 raise BankError(
-                    f"{bank}: entity {entity.name!r} is used twice", code="duplicate-id"
+                    f"{bank / FILES[entity.kind]}: {entity.name!r} is used twice",
+                    code="duplicate-id",
                 )
             table[entity.name] = entity
         actions = read_entries(bank / "actions.yaml", Action)
-        taxonomy = cls(table, by_name(actions, "id", str(bank / "actions.yaml")), added)
+        taxonomy = cls(
+            table,
+            by_name(actions, "id", str(bank / "actions.yaml")),
+            frozenset(added),
+            frozenset(a.id for a in actions if not frozen.holds("actions", a.id)),
+        )
         taxonomy._check(bank)
         return taxonomy
 
     @cached_property
     def drawn(self) -> Taxonomy:
         """The taxonomy without additions, from which draws of a fixed size are made."""
-        if not self.added:
+        if not self.added and not self.added_actions:
             return self
-        kept = {name: e for name, e in self.entities.items() if name not in self.added}
-        return Taxonomy(kept, self.actions)
+        entities = {name: e for name, e in self.entities.items() if name not in self.added}
+        return Taxonomy(entities, self._drawn_actions)
+
+    def drawn_and(self, *names: str) -> Taxonomy:
+        """The taxonomy without additions, but for these entities: what rows on them are made of, so
+        that a later addition does not change them."""
+        added = {name: self.entities[name] for name in names if name in self.added}
+        return replace(self.drawn, entities=self.drawn.entities | added) if added else self.drawn
+
+    @property
+    def _drawn_actions(self) -> dict[str, Action]:
+        return {name: a for name, a in self.actions.items() if name not in self.added_actions}
 
     def of_kind(self, kind: EntityKind) -> list[TaxonomyEntity]:
         """Entities of one kind, in the order of the bank."""
@@ -292,24 +321,26 @@ class Taxonomy:
                     code="unbalanced-bank",
                 )
             for name in sorted(self.added):
-                if kind == "human" and (category := self.entities[name].row.category) not in counts:
+                row = self.entities[name].row
+                if row.kind == kind and row.category not in counts:
                     raise BankError(
-                        f"{bank}/occupations.yaml, {name}: category: no category {category!r}: "
+                        f"{bank}/{FILES[kind]}, {name}: category: no category {row.category!r}: "
                         f"choose from {', '.join(counts)}",
                         code="unknown-name",
                     )
         file = bank / "actions.yaml"
         for kind, groups in GROUP_SIZES.items():
-            counts = _counts(a.group for a in self.actions.values() if a.kind == kind)
+            counts = _counts(a.group for a in self._drawn_actions.values() if a.kind == kind)
             if counts != groups:
                 raise BankError(
                     f"{file}: {kind} actions must be {groups}, are {counts}", code="unbalanced-bank"
                 )
         for entity in self.entities.values():
             for confusable in entity.confusable:
-                if (
-                    confusable not in self.entities
-                    or entity.name not in self.entities[confusable].confusable
+                other = self.entities.get(confusable)
+                # An entry need not be edited for an addition to be like it.
+                if other is None or not (
+                    entity.name in other.confusable or entity.name in self.added
                 ):
                     raise BankError(
                         f"{bank}: {entity.name}: confusable {confusable!r} is not mutual",
@@ -317,6 +348,8 @@ class Taxonomy:
                     )
         for action in self.actions.values():
             _check_action(action, self, file)
+        for action_id in sorted(self.added_actions):
+            _check_added(self.actions[action_id], self.drawn, file)
 
 
 def shows(said: str, action: Action) -> str:
@@ -384,7 +417,11 @@ def _check_action(action: Action, taxonomy: Taxonomy, file: Path) -> None:
         )
     for contrasted in action.contrast:
         partner = taxonomy.actions.get(contrasted)
-        if partner is None or action.id not in partner.contrast or partner.kind != action.kind:
+        # The partner need not be edited for an addition.
+        mutual = action.id in taxonomy.added_actions or (
+            partner is not None and action.id in partner.contrast
+        )
+        if partner is None or not mutual or partner.kind != action.kind:
             raise BankError(
                 f"{where}: contrast {contrasted!r} is not a mutual action of its kind",
                 code="bad-entry",
@@ -396,6 +433,30 @@ def _check_action(action: Action, taxonomy: Taxonomy, file: Path) -> None:
     ):
         raise BankError(
             f"{where}: directed: active names {{patient}}, passive names {{agent}}",
+            code="bad-entry",
+        )
+
+
+def _check_added(action: Action, drawn: Taxonomy, file: Path) -> None:
+    """Raises BankError for an added action of which no row can be made."""
+    where = f"{file}, {action.id}"
+    groups = [group for group in GROUP_SIZES[action.kind] if group not in (*SOCIAL, "parallel")]
+    if action.group not in groups:
+        raise BankError(
+            f"{where}: group: an added {action.kind} action is of one of {', '.join(groups)}, not "
+            f"{action.group!r}",
+            code="unknown-name",
+        )
+    if not (action.visible and action.participle and action.clause):
+        raise BankError(
+            f"{where}: an added action needs participle, clause and `visible: true`: else no row "
+            f"can name it",
+            code="bad-entry",
+        )
+    if not any(suits(action, entity) for entity in drawn.of_kind(action.kind)):
+        raise BankError(
+            f"{where}: suits: names only additions, and its rows are of frozen entities: add a "
+            f"category or entity of the frozen ones",
             code="bad-entry",
         )
 

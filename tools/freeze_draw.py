@@ -16,14 +16,18 @@ import yaml
 from counterprior.builders.bank import read_entries
 from counterprior.builders.frozen import FILE
 from counterprior.builders.suite import Banks
-from counterprior.builders.taxonomy import Occupation
+from counterprior.builders.taxonomy import Action, Occupation, Thing
 
 
 def main(bank: Path) -> None:
     banks = Banks(bank)
-    occupations = read_entries(bank / "occupations.yaml", Occupation)
     tables = {
-        "occupations": [occupation.occupation for occupation in occupations],
+        "occupations": [
+            entry.occupation for entry in read_entries(bank / "occupations.yaml", Occupation)
+        ],
+        "animals": [entry.name for entry in read_entries(bank / "animals.yaml", Thing)],
+        "objects": [entry.name for entry in read_entries(bank / "objects.yaml", Thing)],
+        "actions": [entry.id for entry in read_entries(bank / "actions.yaml", Action)],
         "rules": [rule.id for rule in banks.rules],
         "pairs": [pair.id for pairs in banks.pairs.values() for pair in pairs],
         "scenes": [

@@ -185,7 +185,7 @@ def _row(
 
 
 def faults(rows: list[I2ICorrectness], banks: Banks) -> Iterator[Fault]:
-    taxonomy = banks.taxonomy
+    taxonomy = banks.taxonomy.drawn
     for row in rows:
         yield from text_faults(row, "aligned_instruction", "reverse_instruction", "seed_prompt")
         yield from neutral_faults(row, "aligned_instruction", "reverse_instruction")

@@ -121,7 +121,7 @@ def wears_trade(look: str) -> bool:
 
 
 def faults(rows: list[I2IHomogenization], banks: Banks) -> Iterator[Fault]:
-    taxonomy = banks.taxonomy
+    taxonomy = banks.taxonomy.drawn
     visible = [a for a in taxonomy.actions.values() if a.clause and a.visible]
     clauses = {(a.kind, instruction(a.kind, a.clause or "")): a for a in visible}
     for row in rows:

@@ -52,7 +52,7 @@ def has_front(taxonomy: Taxonomy, name: str) -> bool:
 
 
 def build(banks: Banks, rng: random.Random) -> list[Spatial3D]:
-    things = {e.name: e for e in banks.taxonomy.entities.values() if e.kind != "human"}
+    things = {e.name: e for e in banks.taxonomy.drawn.entities.values() if e.kind != "human"}
 
     def comparable(a: str, b: str) -> int:
         # Nothing can be seen of a spoon behind a bus: sizes one step apart at most.

@@ -56,7 +56,8 @@ def entity_pairs(
 def alike(taxonomy: Taxonomy, a: str, b: str) -> bool:
     """Whether a viewer could take one for the other, or one is part of the other's gear."""
     first, second = taxonomy.entities[a], taxonomy.entities[b]
-    return b in first.confusable or a in second.row.look or b in first.row.look
+    confusable = b in first.confusable or a in second.confusable
+    return confusable or a in second.row.look or b in first.row.look
 
 
 def prompt(first: str, first_action: str, second: str, second_action: str) -> str:
@@ -73,10 +74,14 @@ def prompt(first: str, first_action: str, second: str, second_action: str) -> st
 
 
 def build(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
-    """The frozen rows, then those of each occupation that was added."""
+    """The frozen rows, then those of each entity and of each action that was added."""
     rows = frozen_rows(banks, rng)
-    salt = rng.random()
-    return [*rows, *(r for name in sorted(banks.taxonomy.added) for r in _added(banks, name, salt))]
+    salt, taxonomy = rng.random(), banks.taxonomy
+    return [
+        *rows,
+        *(row for name in sorted(taxonomy.added) for row in _of_entity(taxonomy, name, salt)),
+        *(row for id_ in sorted(taxonomy.added_actions) for row in _of_action(taxonomy, id_, salt)),
+    ]
 
 
 def frozen_rows(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
@@ -92,30 +97,60 @@ def frozen_rows(banks: Banks, rng: random.Random) -> list[T2IHomogenization]:
     ]
 
 
-def _added(banks: Banks, name: str, salt: float) -> Iterator[T2IHomogenization]:
-    """Yields as many rows of an added entity as a frozen one has.
+def _of_entity(taxonomy: Taxonomy, name: str, salt: float) -> Iterator[T2IHomogenization]:
+    """Yields as many rows of an added entity as a frozen one of its kind has.
 
     It meets frozen entities alone, drawn by its name, so a later addition does not change them.
     """
-    taxonomy = banks.taxonomy
     rng = random.Random(f"{salt}/{name}")
     rotation: Rotation[str] = Rotation(rng)
-    people = len(taxonomy.drawn.of_kind("human"))
-    for pair_type in (t for t in PAIR_COUNTS if t.startswith("H")):
-        other = KINDS[pair_type[-1]]
+    kind = taxonomy.entities[name].kind
+    own = len(taxonomy.drawn.of_kind(kind))
+    for pair_type, other, slots in _mentions(kind):
         partners = [
             e.name for e in taxonomy.drawn.of_kind(other) if not alike(taxonomy, name, e.name)
         ]
-        per_entity = PAIR_COUNTS[pair_type] * (2 if other == "human" else 1) / people
-        chosen = rng.sample(partners, round(per_entity))
+        chosen = rng.sample(partners, min(round(slots / own), len(partners)))
         # In two rows without and two with actions, it is first in one of each.
         pairs = [(name, p) if n // 2 % 2 else (p, name) for n, p in enumerate(chosen)]
-        yield from _rows(taxonomy, pair_type, pairs, rotation)
+        yield from _rows(taxonomy.drawn_and(name), pair_type, pairs, rotation)
+
+
+def _of_action(taxonomy: Taxonomy, action_id: str, salt: float) -> Iterator[T2IHomogenization]:
+    """Yields as many rows of an added action as a frozen one of its kind has on average.
+
+    A frozen entity does it, and another one does something frozen.
+    """
+    action, drawn = taxonomy.actions[action_id], taxonomy.drawn
+    rng = random.Random(f"{salt}/{action_id}")
+    actors, partners, rotation = (Rotation[str](rng) for _ in range(3))
+    able = [e.name for e in drawn.of_kind(action.kind) if suits(action, e)]
+    own = {a.id for e in drawn.of_kind(action.kind) for a in drawn.single_actions(e)}
+    for pair_type, other, slots in _mentions(action.kind):
+        for number in range(round(slots / 2 / len(own))):  # half of the rows have actions
+            actor = actors.take(able)
+            others = [e.name for e in drawn.of_kind(other) if e.name != actor]
+            partner = partners.take([name for name in others if not alike(drawn, actor, name)])
+            acts = ((actor, action), (partner, _action(drawn, partner, rotation)))
+            yield _row(drawn, pair_type, *(acts if number % 2 else acts[::-1]))
+
+
+def _mentions(kind: EntityKind) -> Iterator[tuple[PairType, EntityKind, int]]:
+    """Pair types with a kind, the kind of the other entity, and how often frozen rows name one."""
+    for pair_type, count in PAIR_COUNTS.items():
+        kinds = [KINDS[letter] for letter in pair_type.split("-")]
+        if kind in kinds:
+            kinds.remove(kind)
+            yield pair_type, kinds[0], count * (2 if kinds == [kind] else 1)
 
 
 def is_added(row: T2IHomogenization, banks: Banks) -> bool:
-    """Whether one of the two is an addition to the bank."""
-    return not banks.taxonomy.added.isdisjoint((row.first.name, row.second.name))
+    """Whether an entity or an action of the row is an addition to the bank."""
+    taxonomy = banks.taxonomy
+    return not (
+        taxonomy.added.isdisjoint((row.first.name, row.second.name))
+        and taxonomy.added_actions.isdisjoint(row.provenance.entry.split(", "))
+    )
 
 
 def _rows(
@@ -128,26 +163,40 @@ def _rows(
     for number, (a, b) in enumerate(pairs):
         # Every other row: half of each pair type, as the pairs come shuffled.
         acting = number % 2 == 1
-        actions = [_action(taxonomy, name, rotation) if acting else None for name in (a, b)]
-        words = [action.participle or "" if action else "" for action in actions]
-        used = " ".join(["occupations.yaml", "animals.yaml", "objects.yaml"])
-        yield T2IHomogenization(
-            pair_type=pair_type,
-            first=taxonomy.entities[a].row,
-            second=taxonomy.entities[b].row,
-            first_action=words[0],
-            second_action=words[1],
-            prompt=prompt(a, words[0], b, words[1]),
-            swapped_prompt=prompt(b, words[1], a, words[0]),
-            neutral_prompt=neutral_prompt(taxonomy, (a, words[0]), (b, words[1])),
-            review=["code"],
-            provenance=Provenance(
-                bank=f"{used} actions.yaml" if acting else used,
-                entry=", ".join(action.id for action in actions if action),
-                author="rules",
-                calls=[],
-            ),
+        first, second = (
+            (name, _action(taxonomy, name, rotation) if acting else None) for name in (a, b)
         )
+        yield _row(taxonomy, pair_type, first, second)
+
+
+Mention = tuple[str, Action | None]
+"""Name of an entity and what it does."""
+
+
+def _row(
+    taxonomy: Taxonomy, pair_type: PairType, first: Mention, second: Mention
+) -> T2IHomogenization:
+    (a, does), (b, does_too) = first, second
+    actions = [action for action in (does, does_too) if action]
+    words = [action.participle or "" if action else "" for action in (does, does_too)]
+    used = "occupations.yaml animals.yaml objects.yaml"
+    return T2IHomogenization(
+        pair_type=pair_type,
+        first=taxonomy.entities[a].row,
+        second=taxonomy.entities[b].row,
+        first_action=words[0],
+        second_action=words[1],
+        prompt=prompt(a, words[0], b, words[1]),
+        swapped_prompt=prompt(b, words[1], a, words[0]),
+        neutral_prompt=neutral_prompt(taxonomy, (a, words[0]), (b, words[1])),
+        review=["code"],
+        provenance=Provenance(
+            bank=f"{used} actions.yaml" if actions else used,
+            entry=", ".join(action.id for action in actions),
+            author="rules",
+            calls=[],
+        ),
+    )
 
 
 def _action(taxonomy: Taxonomy, name: str, rotation: Rotation[str]) -> Action:
@@ -165,7 +214,8 @@ def faults(rows: list[T2IHomogenization], banks: Banks) -> Iterator[Fault]:
         (a, does), (b, does_too) = mentioned
         yield from equal_fault(row, "prompt", prompt(a, does, b, does_too))
         yield from equal_fault(row, "swapped_prompt", prompt(b, does_too, a, does))
-        yield from anonymous_faults(row, "neutral_prompt", taxonomy, *mentioned)
+        known = taxonomy.drawn_and(a, b)
+        yield from anonymous_faults(row, "neutral_prompt", known, *mentioned)
         kinds = {row.first.kind, row.second.kind}
         if {KINDS[letter] for letter in row.pair_type.split("-")} != kinds:
             yield Fault(row.id, "pair_type", f"is {row.pair_type}, the entities are {kinds}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,9 +26,9 @@ ADDED = {
     "altered_worlds": 4,
     "counterfactual": 3,
     "rule_decoupling": 6,
-    "t2i_homogenization": 44,
+    "t2i_homogenization": 44 + 40 + 20 + 34,
 }
-"""Config -> rows that the page's pair, group, rule and occupation give."""
+"""Config -> rows that the page's pair, group, rule, occupation, animal, object and action give."""
 DRAWN = ("t2i_correctness_gold", "altered_worlds_gold", "real_gold", "spatial_visor")
 """Configs that nothing on the page can change, and that take long."""
 
@@ -37,7 +38,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the bank with the entries of the page."""
     root = Path(shutil.copytree(SHIPPED.root, tmp_path_factory.mktemp("bank") / "mybank"))
     blocks = BLOCK.findall(PAGE.read_text("utf-8"))
-    assert len(blocks) == 5
+    assert len(blocks) == 8
     for name, text in blocks:
         with (root / name).open("a", encoding="utf-8") as file:
             file.write(text)
@@ -57,16 +58,80 @@ def test_an_addition_displaces_no_row_of_any_config(bank: Path) -> None:
     assert {config: count for config, count in added.items() if count} == ADDED
 
 
-def test_rows_of_an_occupation_stay_when_another_joins(bank: Path, tmp_path: Path) -> None:
+LATER = {
+    "occupations.yaml": "{occupation: archer, plural: archers, category: services, "
+    "look: bow in hand, soc_2018: null, soc_level: null, confusable: []}",
+    "animals.yaml": "{name: seal, plural: seals, article: a, category: large_mammal, "
+    "look: gray body, size: large, grounding: {coco: null, imagenet: null, openimages: null}, "
+    "confusable: [otter]}",
+    # Actions of rows that were there name it: `looking through a magnifying glass`.
+    "objects.yaml": "{name: glass, plural: glasses, article: a, category: kitchenware, "
+    "look: clear, size: small, grounding: {coco: null, imagenet: null, openimages: null}, "
+    "confusable: [cup]}",
+    "actions.yaml": "{id: animal_floating, kind: animal, group: static_posture, name: floating, "
+    "source: ours, participle: floating on its back, clause: is floating on its back, "
+    "suits: {categories: [], entities: [otter, penguin]}, visible: true, contrast: "
+    "[animal_lying_down], directed: null, pair: null}",
+}
+"""Bank file -> an entry that joins after those of the page."""
+
+
+def test_rows_of_additions_stay_when_others_join(bank: Path, tmp_path: Path) -> None:
     grown = Path(shutil.copytree(bank, tmp_path / "grown"))
-    with (grown / "occupations.yaml").open("a", encoding="utf-8") as file:
-        file.write(
-            "- {occupation: archer, plural: archers, category: services, look: 'bow in hand', "
-            "soc_2018: null, soc_level: null, confusable: []}\n"
-        )
+    for name, entry in LATER.items():
+        with (grown / name).open("a", encoding="utf-8") as file:
+            file.write(f"- {entry}\n")
     old, new = (rebuilt(root)("t2i_homogenization", 0) or [] for root in (bank, grown))
-    kept = [row for row in new if "archer" not in row.prompt]  # type: ignore[attr-defined]
-    assert kept == old and len(new) == len(old) + 44
+    ids = {row.id for row in old}
+    assert [row for row in new if row.id in ids] == old
+    added = [row for row in new if row.id not in ids]
+    counts = Counter(
+        word
+        for row in added
+        for word in ("archer", "one seal", "one glass", "floating on its back")
+        if word in row.prompt.lower()  # type: ignore[attr-defined]
+    )
+    assert counts == {"archer": 44, "one seal": 40, "one glass": 20, "floating on its back": 10}
+    assert len(added) == counts.total()
+    assert not list(SUITES["t2i_homogenization"].faults(new, Banks(grown)))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        (
+            "animals.yaml",
+            'category: medium_mammal\n  look: "long sleek',
+            'category: fish\n  look: "long sleek',
+            "animals.yaml, otter: category: no category 'fish': choose from small_pet",
+        ),
+        ("objects.yaml", "name: ladder", "name: cup", "objects.yaml: 'cup' is used twice"),
+        (
+            "actions.yaml",
+            "group: upper_limbs                         #",
+            "group: interactive #",
+            "human_covering_ears: group: an added human action is of one of upper_limbs",
+        ),
+        (
+            "actions.yaml",
+            "participle: covering both ears",
+            "participle: null",
+            "human_covering_ears: an added action needs participle, clause and `visible: true`",
+        ),
+        (
+            "actions.yaml",
+            "entities: []}      # who can",
+            "entities: [beekeeper]} # who can",
+            "human_covering_ears: suits: names only additions",
+        ),
+    ],
+    ids=("category", "name", "group", "participle", "suits"),
+)
+def test_a_wrong_addition_is_refused(
+    bank: Path, tmp_path: Path, file: str, old: str, new: str, said: str
+) -> None:
+    with pytest.raises(BankError, match=re.escape(said)):
+        _ = Banks(edited(bank, tmp_path, file, old, new)).taxonomy
 
 
 def edited(bank: Path, root: Path, file: str, old: str, new: str) -> Path:
@@ -123,3 +188,9 @@ def test_the_commands_of_the_page_make_a_minor(bank: Path, tmp_path: Path, cli: 
     said = cli("diff", tmp_path / "old", tmp_path / "new").stdout
     assert "0 published rows are displaced and 0 edited; the version bump is MINOR" in said
     assert "The Z key and the M key on a standard US QWERTY" in said
+
+
+def test_only_prints_the_rows_of_an_added_action(bank: Path, tmp_path: Path, cli: Cli) -> None:
+    out = ("--bank", bank, "--only", "human_covering_ears", "--out", tmp_path / "out")
+    said = cli("build", *out).stderr
+    assert "human_covering_ears: 34 rows of t2i_homogenization; no image" in said
