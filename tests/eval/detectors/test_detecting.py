@@ -41,7 +41,8 @@ def settings(tmp_path: Path) -> dict[str, Any]:
         )
     (tmp_path / "2.png").write_bytes(b"\x89PNG torn")
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "checker.yaml").write_text("geometry: {margin: 0.1}\n")
+    once = "perturbations: [{type: brightness, factor: 0.9}]"  # each is a look at each image
+    (tmp_path / "checker.yaml").write_text(f"geometry: {{margin: 0.1}}\nstability: {{{once}}}\n")
     return {
         "manifest": tmp_path / "m.jsonl",
         "rules": tmp_path / "checker.yaml",
@@ -76,6 +77,7 @@ def test_detections_give_same_verdicts_and_are_not_made_again(
 
 
 def test_a_file_of_other_detectors_or_rules_is_not_gone_on_with(settings: dict[str, Any]) -> None:
+    settings["secondary"] = ""
     detect_manifest(**settings)
     settings["rules"].write_text("geometry: {margin: 0.05}\n")
     with raises("another-run", settings["out"], "--out"):

@@ -35,11 +35,11 @@ RENDER = "render:?order_bias=1&missing=0.1"
 def judged(
     text_release: Path, tmp_path_factory: pytest.TempPathFactory, cli: ForkingCommand
 ) -> Path:
-    """A judged run of 20 rows; read only."""
+    """A judged run of 10 rows; read only."""
     out = tmp_path_factory.mktemp("eval") / "run"
     command = ["eval", "--suite", "t2i_homogenization"]
     command += ["--data", text_release, "--generator", RENDER, "--judge", "pixels"]
-    command += ["--probes", "mirror,swap", "--limit", "20", "--out", out]
+    command += ["--probes", "mirror,swap", "--limit", "10", "--out", out]
     done = cli(*command)
     assert done.returncode == 0, done.stderr
     return out
@@ -58,13 +58,13 @@ def whole(result: dict) -> dict[str, dict]:
 def test_run_lists_all_reservations_about_its_scores(judged: Path, cli: Run_) -> None:
     (result,) = results(judged, cli)
     scores = whole(result)
-    assert result["cases"] == 40
+    assert result["cases"] == 20
     for score in scores.values():
         assert score["n"] > 0
         low, high = score["interval"]
         assert low <= score["value"] <= high
     order = scores["signed_index"]
-    assert order["n"] + sum(order["excluded"].values()) == 40
+    assert order["n"] + sum(order["excluded"].values()) == 20
     assert scores["hom"]["value"] == abs(order["value"])
     # Images of a pair are alike, so that chance gives more than of as many fair coins.
     coins = 100 * (2 / math.pi / order["n"]) ** 0.5
@@ -73,7 +73,7 @@ def test_run_lists_all_reservations_about_its_scores(judged: Path, cli: Run_) ->
     card = result["card"]
     assert card["parse_rate"] == 1
     drawn = sum(i.status == "made" for i in Run.open(judged).images().values())
-    assert card["asked"] == 4 * drawn == 160
+    assert card["asked"] == 4 * drawn == 80
     assert set(card["probes"]) == {"mirror", "swap", "mirror_swap"}
     assert card["probes"]["swap"]["consistency"] == 1
     assert card["probes"]["mirror"]["consistency"] >= 0.85
@@ -98,7 +98,7 @@ def test_resumed_run_makes_no_image_again(judged: Path, tmp_path: Path, cli: Run
         "--generator",
         RENDER,
         "--limit",
-        "20",
+        "10",
         "--out",
         run,
     )
@@ -116,7 +116,7 @@ def test_a_folder_is_one_run_only(judged: Path, text_release: Path, cli: Run_) -
         "--generator",
         "render:",
         "--limit",
-        "20",
+        "10",
         "--out",
         judged,
     )
@@ -166,7 +166,7 @@ def test_labels_give_agreement_and_a_corrected_score(
     assert sum(map(sum, agreement["matrix"])) == count
     corrected = whole(result)["signed_index_corrected"]
     assert corrected["interval"][0] <= corrected["value"] <= corrected["interval"][1]
-    assert corrected["n"] + sum(corrected["excluded"].values()) == 40
+    assert corrected["n"] + sum(corrected["excluded"].values()) == 20
 
 
 def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, cli: Run_) -> None:
@@ -194,7 +194,7 @@ def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, 
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)
     assert first["card"]["agreement"]["order"]["n"] == count > 0
-    assert second["card"]["agreement"] == {} and second["card"]["asked"] == 160
+    assert second["card"]["agreement"] == {} and second["card"]["asked"] == 80
 
 
 def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None:
@@ -204,8 +204,8 @@ def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None
     assert cli("judge", run, "--judge", f"human:{labels}").returncode == 0
     people = next(r for r in results(run, cli) if r["judge"].startswith("human"))
     score = whole(people)["signed_index"]
-    assert score["excluded"]["missing"] == 40 - count
-    assert people["card"]["failures"] == {"missing": 40 - count}
+    assert score["excluded"]["missing"] == 20 - count
+    assert people["card"]["failures"] == {"missing": 20 - count}
     assert whole(people)["valid"]["n"] == count
     # Runs under different judges are no ranking.
     done = cli("score", run, judged)

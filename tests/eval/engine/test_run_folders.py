@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import ForkingCommand
 from PIL import Image
 from refusals import assert_refused, raises
 
@@ -106,14 +106,14 @@ def test_score_writes_only_its_scores(text_release: Path, tmp_path: Path, cli: C
 
 
 def test_refuses_second_process_in_run_folder(
-    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: ForkingCommand
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW_JUDGE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     run = tmp_path / "run"
     generate(RunSettings("t2i_homogenization", str(text_release), run, limit=3), "render:")
     words = ["judge", str(run), "--judge", "python:slow:judge"]
-    first = subprocess.Popen([sys.executable, "-m", "counterprior", *words])
+    first = cli.start(*words)
     deadline = time.monotonic() + 60
     while not list(run.glob("verdicts/*/judge.json")) and time.monotonic() < deadline:
         time.sleep(0.01)

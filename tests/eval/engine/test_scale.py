@@ -7,8 +7,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -136,26 +134,23 @@ def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
 
 
 def test_run_goes_on_when_a_worker_is_killed(
-    text_release: Path, tmp_path: Path, server: Any
+    text_release: Path, tmp_path: Path, server: Any, cli: Cli
 ) -> None:
     server.draw = red
     seen, run = tmp_path / "seen", tmp_path / "run"
     seen.mkdir()
 
     spec = f"python:piecework:Telling?url={server.url}&folder={seen}&seconds="
-    path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path}
-    asked = words(text_release, run, "--generator", f"{spec}0.3", "--workers", 2)
-    line = [sys.executable, "-m", "counterprior", "generate", *asked]
-    process = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+    process = cli.start(
+        "generate", *words(text_release, run, "--generator", f"{spec}0.3"), "--workers", 2
+    )
     deadline = time.monotonic() + 60
     log = run / "images.jsonl"
     while (not log.exists() or not log.read_bytes()) and time.monotonic() < deadline:
         time.sleep(0.01)
     pids = [int(path.stem) for path in seen.glob("*.worker")]
     os.kill(pids[0], signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    ended(process)
     counts = Counter(asked.body["prompt"] for asked in server.asked)
     expected = tmp_path / "expected"
     generate(settings_of(text_release, expected), Telling(server.url, str(seen)))

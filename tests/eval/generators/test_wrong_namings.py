@@ -51,8 +51,10 @@ def pictures(drawn: Path) -> Iterator[tuple[int, Case, Path]]:
         yield number, case, run.image_path(run.images()[case.id])
 
 
-def evaluated(cli: Cli, release: Path, spec: str, out: Path) -> subprocess.CompletedProcess[str]:
-    command = ("eval", *SUITE, "--data", release, "--generator", spec, "--judge", "pixels")
+def evaluated(
+    cli: Cli, release: Path, spec: str, out: Path, judge: str = "scene"
+) -> subprocess.CompletedProcess[str]:
+    command = ("eval", *SUITE, "--data", release, "--generator", spec, "--judge", judge)
     return cli(*command, "--out", out)
 
 
@@ -87,7 +89,7 @@ def test_jpegs_named_png_are_read(
     for _, case, path in pictures(drawn):
         with Image.open(path) as image:
             image.save(tmp_path / f"{case.id}.png", format="JPEG")
-    done = evaluated(cli, text_release, f"folder:{tmp_path}", tmp_path / "run")
+    done = evaluated(cli, text_release, f"folder:{tmp_path}", tmp_path / "run", "pixels")
     assert done.returncode == 0 and "have no file" not in done.stderr, done.stderr
     assert {i.status for i in Run.open(tmp_path / "run").images().values()} == {"made"}
 

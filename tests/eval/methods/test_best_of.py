@@ -122,8 +122,8 @@ def test_the_chosen_image_is_the_best_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_choice_among_noise_looks_good_only_to_who_chose(tmp_path: Path, on_path: str) -> None:
-    out = make(tmp_path / "run", f"best-of:4?by={on_path}", count=8)
-    curve = best_of_curve(out, ["pixels"], rows=rows(8))["curve"]
+    out = make(tmp_path / "run", f"best-of:4?by={on_path}", count=5)
+    curve = best_of_curve(out, ["pixels"], rows=rows(5))["curve"]
     assert [point["n"] for point in curve] == [1, 2, 4]
     own = [point["chosen"] for point in curve]
     (others,) = ([point["others"][name] for point in curve] for name in curve[0]["others"])
@@ -264,7 +264,7 @@ def test_scores_by_the_judge_that_chose_are_marked(
     text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
     run, plain, other = tmp_path / "run", tmp_path / "plain", "faulty:pixels?swap=0.3"
-    suite = ("--suite", "spatial_uc", "--data", text_release, "--limit", 16)
+    suite = ("--suite", "spatial_uc", "--data", text_release, "--limit", 8)
     common = (*suite, "--generator", "render:?grounding=0.3", "--judge", "faulty:pixels?swap=0.1")
     method = ("--method", "best-of:3?by=faulty:pixels&swap=0.1")
     legend = "§ the images were chosen by the judge itself"

@@ -159,19 +159,19 @@ def test_a_chosen_side_is_that_of_the_thing_mentioned_first() -> None:
 
 
 def test_the_renderer_puts_things_into_their_boxes() -> None:
-    pairs = [ImageRequest("One dog and one cat.", seed, fields=PAIR) for seed in range(60)]
+    pairs = [ImageRequest("One dog and one cat.", seed, fields=PAIR) for seed in range(24)]
 
     def first_on_left(*methods: str) -> int:
         generator = apply_methods("render:?order_bias=9", methods)
         scenes = [Scene.of(generator.generate(r)) for r in pairs]  # type: ignore[arg-type]
         return sum(scene.left_to_right()[0] == "dog" for scene in scenes)
 
-    assert 15 < first_on_left("boxes:gligen?first=random") < 45
-    assert first_on_left() == first_on_left("boxes:boxdiff?first=left") == 60
+    assert 5 < first_on_left("boxes:gligen?first=random") < 19
+    assert first_on_left() == first_on_left("boxes:boxdiff?first=left") == 24
     assert first_on_left("boxes:boxdiff?first=right") == 0
-    assert first_on_left("boxes:boxdiff?first=right&steps=0") == 60
+    assert first_on_left("boxes:boxdiff?first=right&steps=0") == 24
 
-    stated = [ImageRequest("A dog to the right of a cat.", n, fields=STATED) for n in range(12)]
+    stated = [ImageRequest("A dog to the right of a cat.", n, fields=STATED) for n in range(6)]
     ignores = "render:?grounding=0&order_bias=9"
 
     def obeyed(*methods: str) -> int:
@@ -180,8 +180,8 @@ def test_the_renderer_puts_things_into_their_boxes() -> None:
         return sum(scene.left_to_right()[0] == "cat" for scene in scenes)
 
     assert obeyed() == obeyed("boxes:boxdiff?steps=0") == 0
-    assert obeyed("boxes:boxdiff") == obeyed("boxes:gligen") == 12
-    assert obeyed("boxes:gligen?first=right") == 12 > obeyed("boxes:gligen?first=left")
+    assert obeyed("boxes:boxdiff") == obeyed("boxes:gligen") == 6
+    assert obeyed("boxes:gligen?first=right") == 6 > obeyed("boxes:gligen?first=left")
 
 
 @pytest.mark.parametrize(

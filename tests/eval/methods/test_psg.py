@@ -233,7 +233,7 @@ def test_the_presets_are_the_papers() -> None:
 
 def test_the_renderer_obeys_more_and_grows_grainy() -> None:
     prompt = "A dog to the left of a cat."
-    asked = [ImageRequest(prompt, seed, fields=STATED) for seed in range(20)]
+    asked = [ImageRequest(prompt, seed, fields=STATED) for seed in range(10)]
 
     def obeyed(*methods: str) -> float:
         generator = apply_methods("render:?grounding=0.2&order_bias=-9", methods)
@@ -248,7 +248,7 @@ def test_the_renderer_obeys_more_and_grows_grainy() -> None:
 
 
 def test_the_renderer_is_guided_even_where_the_prompt_says_and() -> None:
-    asked = [ImageRequest("A dog to the left of a cat.", seed, fields=STATED) for seed in range(20)]
+    asked = [ImageRequest("A dog to the left of a cat.", seed, fields=STATED) for seed in range(10)]
 
     def obeyed(*methods: str) -> float:
         generator = apply_methods("render:?grounding=0.5&order_bias=-9", methods)
