@@ -79,7 +79,7 @@ Cluster = str | tuple[str, str]
 """Name of what items share, or of both members of a pair, which vary each on their own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """One image to make: a row of a config in one of its variants, with one seed."""
 
@@ -374,7 +374,7 @@ class Captioner(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A case with all verdicts of one judge about its current image."""
 

@@ -27,7 +27,7 @@ from ...progress import Progress, silent
 from ...schema import Row, SeededRow
 from ...storage import write_whole
 from ..clips.frames import USUAL
-from ..clips.together import clip_verdicts
+from ..clips.together import FrameVerdicts, clip_verdicts
 from ..core import (
     ORIGINAL,
     Case,
@@ -63,6 +63,7 @@ from .making import (
 from .run import LEDGERS, REPLACED, CaseResult, Run, RunError, RunHeader
 
 MANIFEST = "manifest.jsonl"
+_NO_FRAMES: FrameVerdicts = {}
 
 
 @dataclass(frozen=True)
@@ -530,19 +531,24 @@ def outcomes_of(
 ) -> list[Outcome]:
     """As `outcomes`, of a judge's answers about the images that are present."""
     images = run.images()
-    by_case: dict[str, dict[int | None, dict[tuple[str, str], Verdict]]] = {}
+    of_images: dict[str, dict[tuple[str, str], Verdict]] = {}
+    of_clips: dict[str, dict[int, dict[tuple[str, str], Verdict]]] = {}
+    asked: dict[tuple[str, str], tuple[str, str]] = {}
     for answered in answers:
-        of_frame = by_case.setdefault(answered.case, {}).setdefault(answered.frame, {})
-        of_frame[answered.question, answered.probe] = answered.verdict
+        if answered.frame is None:
+            verdicts = of_images.setdefault(answered.case, {})
+        else:
+            verdicts = of_clips.setdefault(answered.case, {}).setdefault(answered.frame, {})
+        question = answered.question, answered.probe
+        verdicts[asked.setdefault(question, question)] = answered.verdict  # each tuple once
     results = []
     for case in sorted(run.cases() if cases is None else cases, key=lambda case: case.id):
         recorded_status = images[case.id].status if case.id in images else "missing"
         status = (
             "missing" if recorded_status == "made" and case.id not in present else recorded_status
         )
-        of_case = by_case.get(case.id, {})
-        frames = {number: of_frame for number, of_frame in of_case.items() if number is not None}
-        verdicts = of_case.get(None) or clip_verdicts(frames)
+        frames = of_clips.get(case.id, _NO_FRAMES)
+        verdicts = of_images.get(case.id) or clip_verdicts(frames)
         results.append(Outcome(case, verdicts, status, frames))
     return results
 

@@ -521,9 +521,11 @@ def _ends_with_line(path: Path) -> bool:
 
 def _plain(case: Case) -> dict[str, Any]:
     """A case without what it took from its row: that is in the release."""
-    named = sorted(vars(case).items())
+    names = sorted(Case.__dataclass_fields__)
     return {
-        name: value for name, value in named if name != "fields" and (case.key or name != "key")
+        name: getattr(case, name)
+        for name in names
+        if name != "fields" and (case.key or name != "key")
     }
 
 

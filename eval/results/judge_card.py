@@ -179,7 +179,7 @@ def judge_card(
         digits={d: n / len(answered) for d, n in sorted(digits.items())},
         side_bias=_side_bias(suite.worths, original, by_probe.get("mirror", {})),
         probes={p: probes[p] for p in (*CONTROLS, MIRROR_SWAP) if p in probes},
-        agreement=_agreement(labels_of(records), labels or {}),
+        agreement=_agreement(labels_of(records), labels) if labels else {},
     )
 
 

@@ -31,7 +31,7 @@ from ..methods.candidates import chose
 from ..stats.agreement import krippendorff_alpha
 from ..stats.comparison import false_discovery
 from ..stats.estimate import value_text
-from ..store.verdicts import Answered, VerdictLog
+from ..store.verdicts import VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
 from ..suites.scoring import factor_of
@@ -145,8 +145,12 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
         run.check_complete()
     labels = run_labels(run, settings.labels, several)
     present = run.present()
-    answers = {log.root: log.present(present) for log in logs}
-    judged = {log.root: outcomes_of(run, answers[log.root], present) for log in logs}
+    judged, cards = dict[Path, list[Outcome]](), dict[Path, JudgeCard]()
+    for log in logs:
+        answers = log.present(present)
+        judged[log.root] = outcomes_of(run, answers, present)
+        cards[log.root] = judge_card(log.identity, _suite_of(run, log), answers, labels)
+        del answers  # the next judge's take their place
     if not (settings.groups or SUITES[run.header.suite].scores_by_group):
         judged = {
             root: [replace(o, case=replace(o.case, groups={})) for o in outcomes]
@@ -185,7 +189,7 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
         _score(
             run,
             log,
-            answers=answers[log.root],
+            card=cards[log.root],
             judged=judged[log.root],
             labels=labels,
             alpha=alpha,
@@ -312,15 +316,14 @@ def _score(
     run: Run,
     log: VerdictLog,
     *,
-    answers: Sequence[Answered],
+    card: JudgeCard,
     judged: Sequence[Outcome],
     labels: Labels,
     alpha: Mapping[str, float],
     latent: LatentTruth,
     settings: ScoreSettings,
 ) -> JudgedRun:
-    suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
-    card = judge_card(log.identity, suite, answers, labels)
+    suite = _suite_of(run, log)
     notes, cases = _notes(run, log, judged, card), len(judged)
     check = _check_of(run, suite, card, settings.gold)
     checking = open_gold(suite.name)
@@ -398,6 +401,11 @@ def _score(
     return JudgedRun(result, believed, log, check=check)
 
 
+def _suite_of(run: Run, log: VerdictLog) -> Suite[Any]:
+    """The suite of a run, with the prompts of a judge's persona."""
+    return open_suite(run.header.suite, log.identity.get("persona", "standard"))
+
+
 def _latent(
     run: Run,
     logs: Sequence[VerdictLog],
@@ -418,7 +426,7 @@ def _latent(
         }
     checks = {}
     for log in models:
-        suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
+        suite = _suite_of(run, log)
         check = _check_of(run, suite, judge_card(log.identity, suite, ()), settings.gold)
         if check is not None:
             checks[log.name] = check
@@ -543,6 +551,8 @@ def _quoted(text: str) -> str:
 
 def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, float]:
     """Question -> alpha over all cases; an answer that is a failure counts as missing."""
+    if len(judged) + bool(labels) < 2:
+        return {}
     raters = [
         {
             (outcome.case.id, question): verdict.label

@@ -31,6 +31,7 @@ from ...storage import (
 from ..core import identity_digest
 from .places import At, PlaceIndex
 from .shards import RunShard, shard_log, shard_logs
+from .shared import SharedValues
 
 BY = "by"
 """Key of a record: `identity_digest` of who answered; earlier versions wrote none."""
@@ -135,16 +136,19 @@ class AnswerLog(Mapping[str, Payload]):
     def read(self, keys: Mapping[str, Any] | None = None) -> dict[str, list[Payload]]:
         """Key -> every answer, oldest first, in one pass that keeps no offsets; of `keys`, or of
         all."""
-        placed: dict[str, list[tuple[At, Payload]]] = {}
+        answers: dict[str, list[Payload]] = {}
+        places: dict[str, list[At]] = {}
+        shared = SharedValues()
         with collector_paused():
             for key, at, record in self._scan():
                 if keys is None or key in keys:
-                    placed.setdefault(key, []).append((at, self._parse(at, record)))
-            answers = {}
-            for key, of_key in placed.items():
+                    answers.setdefault(key, []).append(shared.share(self._parse(at, record)))
+                    if len(self._files) > 1:  # lines of one file are in order
+                        places.setdefault(key, []).append(at)
+            for key, of_key in places.items():
                 if len(of_key) > 1:  # most keys have one answer, and sorting takes its time
-                    of_key.sort(key=_at)
-                answers[key] = [payload for _, payload in of_key]
+                    placed = sorted(zip(of_key, answers[key], strict=True), key=_at)
+                    answers[key] = [payload for _, payload in placed]
         return answers
 
     @property

@@ -13,6 +13,7 @@ from ...parsing import parse_as
 from ...storage import LineReader, collector_paused, read_places
 from ..core import Case
 from .shards import RunShard, owns_row
+from .shared import SharedValues
 
 _SOURCE = re.compile(r"(sources/[0-9a-f]{64}\.png)?")
 _NAME = re.compile(r"[^/\\\0]+")
@@ -69,9 +70,11 @@ def read_cases(path: Path) -> list[Case]:
         raise DataError(
             f"{path}: no such file; run the command that made the run again", code="no-such-file"
         )
+    shared = SharedValues()
     with collector_paused():
         return [
-            _case(record, path, place) for (place, _), record in read_places(path, appended=False)
+            shared.share(_case(record, path, place))
+            for (place, _), record in read_places(path, appended=False)
         ]
 
 
