@@ -32,6 +32,17 @@ class _QuietPool(ProcessPoolExecutor):
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Ends the processes: in the middle of their tasks if nobody waits and none is wanted.
+
+        This process would wait for those tasks when it ends.
+        """
+        working = list((self._processes or {}).values())
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        if cancel_futures and not wait:
+            for process in working:
+                process.terminate()
+
 
 def spawned(jobs: int) -> ProcessPoolExecutor:
     """So many processes to work in, which leave interrupts to the one that started them.

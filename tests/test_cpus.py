@@ -20,6 +20,16 @@ if __name__ == "__main__":
             print([answer.result() for answer in answers])
 """
 
+STOPPED_AT_WORK = """
+import time
+from counterprior.cpus import spawned
+if __name__ == "__main__":
+    pool = spawned(2)
+    answers = [pool.submit(time.sleep, 600) for _ in range(3)]
+    pool.shutdown(wait=False, cancel_futures=True)
+    print("the end")
+"""
+
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds no process")
 def test_only_the_cpus_that_the_process_is_bound_to_count() -> None:
@@ -45,3 +55,10 @@ def test_interrupt_reaches_no_process_that_still_starts(tmp_path: Path) -> None:
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("[(3, 1), (2, 1)]\n", "")
+
+
+def test_work_that_nobody_wants_is_not_waited_for(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(STOPPED_AT_WORK)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the end\n", "")

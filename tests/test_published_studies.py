@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -42,6 +43,19 @@ def table_of(study: str, layout: str = "") -> StudyTable:
         return open_table(layout, TableSources([str(ROOT / study)]))
 
 
+LARGE = ("organism-switch", "organism-methods", "organism-psg")
+"""Studies of many runs: lanes. A break of what scores them changes the tables of the others."""
+
+
+def shown_tables() -> list[Any]:
+    """`commands`, those of a large study as lanes."""
+    lane = pytest.mark.lane
+    return [
+        pytest.param(*command, marks=lane if Path(command[1]).stem in LARGE else ())
+        for command in commands()
+    ]
+
+
 def commands() -> list[tuple[Path, str, str, str]]:
     """Page, study, layout and further options of each command."""
     pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
@@ -66,7 +80,7 @@ def test_every_published_study_has_a_table_on_a_page() -> None:
     assert {ROOT / study for _, study, _, _ in commands()} == {*published}
 
 
-@pytest.mark.parametrize(("page", "study", "layout", "options"), commands())
+@pytest.mark.parametrize(("page", "study", "layout", "options"), shown_tables())
 def test_what_a_page_shows_is_recomputed(page: Path, study: str, layout: str, options: str) -> None:
     table = table_of(study, layout)
     if drawn := re.search(r"--format svg > (\S+)", options):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import assert_refused, raises
 
@@ -154,6 +154,7 @@ def test_rows_that_share_something_are_one_group(
     assert any({"t2i_homogenization", "spatial_3d"} <= found for found in suites)
 
 
+@settings(max_examples=30)
 @given(salt=st.binary(min_size=16), fraction=st.floats(0.01, 0.99), more=st.floats(0.01, 0.99))
 def test_rows_that_share_something_are_on_one_side_whatever_the_salt(
     some_clusters: list[list[Row]], salt: bytes, fraction: float, more: float
@@ -166,6 +167,7 @@ def test_rows_that_share_something_are_on_one_side_whatever_the_salt(
         assert taken != {(True, False)}, "a larger share takes all that a smaller one does"
 
 
+@settings(max_examples=20)
 @given(salt=st.binary(min_size=16), order=st.randoms())
 def test_the_split_knows_no_order_and_no_other_config(
     some_clusters: list[list[Row]], salt: bytes, order: Any

@@ -232,11 +232,11 @@ def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_p
     loopback_hub.commit("someone/captions", files)
     texts = [row["TEXT"] for row in ROWS]
     places = [f"hf://datasets/someone/captions{path}" for path in ("/data/*", "@main/data", "")]
-    for some in (places[:2], places[2:]):
+    both, one = [["a.parquet", texts], ["b.csv.gz", texts]], f"{places[2]}/data/b.csv.gz"
+    for some, expected in (((*places[:2], one), [*both * 2, both[1]]), (places[2:], both)):
         done = read_from_hub(loopback_hub, *some)
         assert done.returncode == 0, done.stderr
-        found = [json.loads(line) for line in done.stdout.splitlines()]
-        assert found == [["a.parquet", texts], ["b.csv.gz", texts]] * len(some)
+        assert [json.loads(line) for line in done.stdout.splitlines()] == expected
     # Bytes from storage, where the parquet file is: the columns, and a footer to list and to read.
     metadata = pq.read_metadata(target)
     wanted = sum(
@@ -246,8 +246,6 @@ def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_p
     )
     fetched = [r.bytes for r in loopback_hub.requests if r.path.startswith("/storage")]
     assert wanted < sum(fetched) <= wanted + 2 * 2**16 < len(files["data/a.parquet"]) / 10
-    one = read_from_hub(loopback_hub, "hf://datasets/someone/captions/data/b.csv.gz")
-    assert json.loads(one.stdout) == ["b.csv.gz", texts]
 
 
 def test_hub_failures_name_the_dataset(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
@@ -333,7 +331,7 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     except ModelMissing as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("captions")
-    texts = [text or "x" for text in golden_captions(2400)]
+    texts = [text or "x" for text in golden_captions(900)]
     size = len(texts) // SHARDS + 1
     for number in range(SHARDS):
         part = texts[number * size :][:size]
@@ -399,9 +397,9 @@ def expected(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
         patch.setattr(FARM, InlineFarm())
         funnel = mine(captions, out)
     rows = sum(pq.read_metadata(p).num_rows for p in (out / PAIRS).iterdir())
-    assert rows == funnel.pairs > 1000
+    assert rows == funnel.pairs > 350
     assert funnel.rows == sum(funnel.dropped.values()) + funnel.passed
-    assert funnel.passed >= funnel.candidates == funnel.parsed >= funnel.captions > 1000
+    assert funnel.passed >= funnel.candidates == funnel.parsed >= funnel.captions > 350
     return results(out)
 
 
@@ -447,7 +445,7 @@ def test_worker_reloads_its_model_after_many_words(
     entries = [worker.mine(job) for job in jobs]
     assert [Path(job.target).read_bytes() for job in jobs] == list(expected.values())[:3]
     assert len(loaded) == 4  # at the start, and before each shard
-    assert sum(entry["parsed"] for entry in entries) > 300
+    assert sum(entry["parsed"] for entry in entries) > 100
 
 
 def test_worker_skips_optional_imports(captions: Path, tmp_path: Path) -> None:
@@ -479,9 +477,9 @@ def test_interrupted_run_resumes(
     with pytest.raises(KeyboardInterrupt):
         mine(captions, tmp_path)
     # What a kill leaves: a half-written file, a finished one that was never noted, a torn line.
-    names = sorted(expected)
-    (tmp_path / PAIRS / f"{names[3]}.123.partial").write_bytes(b"half")
-    (tmp_path / PAIRS / names[4]).write_bytes(b"not noted")
+    half, whole, *_ = (name for name in sorted(expected) if Path(name).stem not in first.mined)
+    (tmp_path / PAIRS / f"{half}.123.partial").write_bytes(b"half")
+    (tmp_path / PAIRS / whole).write_bytes(b"not noted")
     with (tmp_path / MANIFEST).open("a") as log:
         log.write('{"key": "torn')
     monkeypatch.setattr(FARM, second)
