@@ -1,33 +1,27 @@
 """Time and memory of large work, each by the command line, in a process of its own.
 
-    python benchmarks/load.py images   [--cases 10000 100000]
-    python benchmarks/load.py captions CAPTIONS [--captions 100000 1000000]
-    python benchmarks/load.py report   [--images 20000]
+    python benchmarks/load.py images   [--cases 10000] [--runs 5]
+    python benchmarks/load.py captions CAPTIONS [--captions 100000] [--runs 3]
 
 images: `generate`, `judge` and `score` of `spatial_visor` with a generator and a judge of this
 file, which answer at once, both named by `python:` as anybody's are. captions: `corpus mine` with
 one worker; CAPTIONS is the folder of the two sets that `mine.py` takes, which are repeated with
 another year behind each caption, so that none comes twice and the miner parses each. Its memory is
 that of the worker after each tenth of the captions: flat means that the last is as the second.
-report: `report` of such a run, with thumbnails. Peaks are the kernel's, of the largest process of a
-command.
+Peaks are the kernel's, of the largest process of a command.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
+from figures import LONG_RUNS, PEAK, RUNS, Cost, Figures, command
 from PIL import Image
 
 from counterprior.eval.core import ImageRequest, Question
@@ -63,64 +57,45 @@ def first(question: Question) -> str:
     return question.labels[0]
 
 
-class Cost(NamedTuple):
-    """What a command took."""
-
-    seconds: float
-    cpu_seconds: float
-    peak_mb: float
-
-
-def run(*arguments: str) -> Cost:
-    """Runs a command with this file's functions on its path. Raises SystemExit where it fails."""
-    places = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
-    with tempfile.TemporaryFile() as output:
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "counterprior", *arguments],
-            stdout=output,
-            stderr=output,
-            env=environment,
-        )
-        _, status, used = os.wait4(process.pid, 0)  # its memory alone: others ran before
-        seconds = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            output.seek(0)
-            raise SystemExit(f"{' '.join(arguments)}: {output.read().decode()[-2000:]}")
-    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-
-
-def evaluate(cases: int, folder: Path) -> dict[str, Cost]:
-    """A run of that many cases, or as many as the suite has with four seeds, under `run`; by step,
-    what it took."""
-    release, out = str(folder / "release"), str(folder / "run")
-    run("build", "--config", SUITE, "--out", release)
-    rows = ("--suite", SUITE, "--data", release, "--seeds", str(SEEDS))
+def evaluate(cases: int, release: Path, out: str) -> dict[str, Cost]:
+    """A run of that many cases, or as many as the suite has with four seeds; by step, what it
+    took."""
+    rows = ("--suite", SUITE, "--data", str(release), "--seeds", str(SEEDS))
     limit = ("--limit", str(cases // SEEDS))
     return {
-        "generate": run(
+        "generate": command(
             "generate", *rows, *limit, "--generator", "python:load:Squares", "--out", out
         ),
-        "judge": run("judge", out, "--judge", "python:load:judge"),
-        "score": run("score", out),
+        "judge": command("judge", out, "--judge", "python:load:judge"),
+        "score": command("score", out),
     }
 
 
-def images(counts: list[int]) -> None:
-    for cases in counts:
-        with tempfile.TemporaryDirectory() as folder:
-            costs = evaluate(cases, Path(folder))
-            with Path(folder, "run", "images.jsonl").open("rb") as log:
-                made = sum(1 for _ in log)
-        for step, cost in costs.items():
-            print(
-                f"{made:,} cases, {step}: {cost.seconds:.0f} s, {1000 * cost.seconds / made:.2f} "
-                f"ms each, of which {1000 * cost.cpu_seconds / made:.2f} ms CPU; peak "
-                f"{cost.peak_mb:.0f} MB",
-                flush=True,
-            )
+def images(counts: list[int], runs: int) -> None:
+    figures = Figures("load-images", "python benchmarks/load.py images")
+    with tempfile.TemporaryDirectory() as temporary:
+        release = Path(temporary, "release")
+        command("build", "--config", SUITE, "--out", str(release))
+        for cases in counts:
+            costs: dict[str, list[Cost]] = {}
+            for _ in range(runs):
+                with tempfile.TemporaryDirectory() as out:
+                    for step, cost in evaluate(cases, release, f"{out}/run").items():
+                        costs.setdefault(step, []).append(cost)
+            add(figures, cases, costs)
+
+
+def add(figures: Figures, cases: int, costs: Mapping[str, Sequence[Cost]]) -> None:
+    """Adds the figures of each step."""
+    for step, taken in costs.items():
+        figures.add(
+            f"`{step}`, {cases:,} cases",
+            {
+                "ms of CPU each": [1000 * cost.cpu_seconds / cases for cost in taken],
+                "ms by the clock each": [1000 * cost.seconds / cases for cost in taken],
+                PEAK: [cost.peak_mb for cost in taken],
+            },
+        )
 
 
 def varied(folder: Path) -> Iterator[str]:
@@ -138,62 +113,59 @@ def varied(folder: Path) -> Iterator[str]:
             yield f"{text} in {year}"
 
 
-def captions(folder: Path, counts: list[int]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def captions(folder: Path, counts: list[int], runs: int) -> None:
+    figures = Figures("load-captions", "python benchmarks/load.py captions CAPTIONS")
     for total in counts:
-        with tempfile.TemporaryDirectory() as temporary:
-            source, out = Path(temporary, "captions"), Path(temporary, "mined")
-            source.mkdir()
-            texts = varied(folder)
-            for start in range(0, total, SHARD):
-                part = [next(texts) for _ in range(min(SHARD, total - start))]
-                urls = [f"https://example.org/{start + number}" for number in range(len(part))]
-                table = pa.table({"url": urls, "caption": part})
-                pq.write_table(table, source / f"{start:09}.parquet")
-                del part, urls, table
-            cost = run("corpus", "mine", str(source), "--out", str(out), "--workers", "1")
-            lines = Path(out, "manifest.jsonl").read_text().splitlines()
-        peaks = [json.loads(line)["peak_mb"] for line in lines]
-        tenths = [peaks[max(0, len(peaks) * part // 10 - 1)] for part in range(1, 11)]
-        print(
-            f"{total:,} captions: {cost.seconds:.0f} s, {total / cost.seconds:,.0f} a second, "
-            f"{total / cost.cpu_seconds:,.0f} a CPU second; peak {cost.peak_mb:.0f} MB; of the "
-            f"worker after each tenth: {', '.join(map(str, tenths))} MB",
-            flush=True,
+        costs, grown = [], []
+        for _ in range(runs):
+            with tempfile.TemporaryDirectory() as temporary:
+                source, out = Path(temporary, "captions"), Path(temporary, "mined")
+                write_captions(folder, source, total)
+                costs.append(
+                    command("corpus", "mine", str(source), "--out", str(out), "--workers", "1")
+                )
+                lines = Path(out, "manifest.jsonl").read_text().splitlines()
+            peaks = [json.loads(line)["peak_mb"] for line in lines]
+            grown.append(peaks[-1] / peaks[len(peaks) // 5])
+        figures.add(
+            f"`corpus mine`, {total:,} captions",
+            {
+                "captions a s of CPU": [total / cost.cpu_seconds for cost in costs],
+                "captions a s": [total / cost.seconds for cost in costs],
+                PEAK: [cost.peak_mb for cost in costs],
+                "peak at the end / after a fifth": grown,
+            },
         )
 
 
-def report(number: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        evaluate(number, Path(folder))
-        site = Path(folder, "site")
-        cost = run("report", str(Path(folder, "run")), "--out", str(site))
-        size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
-    print(
-        f"report of {number:,} images: {cost.seconds:.0f} s ({cost.cpu_seconds:.0f} s CPU), peak "
-        f"{cost.peak_mb:.0f} MB; the site has {size / 1e6:.0f} MB"
-    )
+def write_captions(folder: Path, source: Path, total: int) -> None:
+    """Writes so many captions, in files of `SHARD`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source.mkdir()
+    texts = varied(folder)
+    for start in range(0, total, SHARD):
+        part = [next(texts) for _ in range(min(SHARD, total - start))]
+        urls = [f"https://example.org/{start + number}" for number in range(len(part))]
+        pq.write_table(pa.table({"url": urls, "caption": part}), source / f"{start:09}.parquet")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     what = parser.add_subparsers(dest="what", required=True)
     part = what.add_parser("images")
-    part.add_argument("--cases", type=int, nargs="+", default=[10_000, 100_000])
+    part.add_argument("--cases", type=int, nargs="+", default=[10_000])
+    part.add_argument("--runs", type=int, default=RUNS)
     part = what.add_parser("captions")
     part.add_argument("folder", type=Path)
-    part.add_argument("--captions", type=int, nargs="+", default=[100_000, 1_000_000])
-    part = what.add_parser("report")
-    part.add_argument("--images", type=int, default=20_000)
+    part.add_argument("--captions", type=int, nargs="+", default=[100_000])
+    part.add_argument("--runs", type=int, default=LONG_RUNS)
     asked = parser.parse_args()
     if asked.what == "images":
-        images(asked.cases)
-    elif asked.what == "captions":
-        captions(asked.folder, asked.captions)
+        images(asked.cases, asked.runs)
     else:
-        report(asked.images)
+        captions(asked.folder, asked.captions, asked.runs)
 
 
 if __name__ == "__main__":

@@ -1,44 +1,59 @@
-"""Speed of the miner, as ratios against spaCy with the pipes that pairs need, in one run.
+"""Speed of the miner beside spaCy, in the same run.
 
-    python benchmarks/mine.py CAPTIONS [--repeats 3] [--out results.json]
+    python benchmarks/mine.py CAPTIONS [--captions 5000] [--runs 5]
 
-Every figure is CPU time (a process's own) unless it says wall, the smaller the machine's other load
-the truer. Peer and miner read the same captions; the peer parses all of them, with `nlp.pipe`, its
-default batch size, and only the tagger and the parser. Pairs are counted on both sides by the same
-rules. The miner's first run takes about a second, too short to average out a machine's good and bad
-moments: it is the median of several, each in a process of its own, as is the peer's.
-`two_workers_wall` needs two idle cores:
-`cores_of_two` tells how much of them the run got, and `cpu_of_two_against_one` what the second
-worker costs.
+CAPTIONS is the folder of the parquet files of `SETS`; a set that is not there is left out. Peers
+read the same captions by `nlp.pipe` with its default batch size, and all find pairs by the same
+rules: spaCy's model as it is loaded by name, only its pipes that pairs need, and these in two
+processes. Each run is in a process of its own, so that no caption or word was seen before; loading
+is not counted, processes that spaCy starts are. The ratio is that of CPU time.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import multiprocessing
 import os
-import statistics
-import subprocess
-import sys
-import tempfile
+import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
-SETS = {"LAION-400M alt text": "laion400m_10k", "CC3M": "cc3m_val"}
+from figures import RUNS, Figures
+
+SETS = {"LAION-400M": "laion400m_10k", "CC3M": "cc3m_val"}
+WARM_UP = 200
+"""Captions that load the lookup tables."""
 
 
-def cpu(run: Callable[[], object]) -> float:
-    """CPU seconds of one call."""
-    began = time.process_time()
+class Taken(NamedTuple):
+    """Time of a run."""
+
+    cpu_seconds: float
+    seconds: float
+
+
+def timed(run: Callable[[], object]) -> Taken:
+    """What a call takes, with the processes that it starts."""
+    before, began = _cpu(), time.perf_counter()
     run()
-    return time.process_time() - began
+    seconds = time.perf_counter() - began
+    for process in multiprocessing.active_children():
+        process.join()  # only then is its time counted
+    return Taken(_cpu() - before, seconds)
 
 
-def peer(path: Path) -> float:
-    """CPU seconds of spaCy's tagger and parser, and the rules, over every caption of a file."""
+def _cpu() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in used)
+
+
+def peer(path: Path, number: int, needed: bool, processes: int) -> Taken:
+    """spaCy and the rules. needed: only the pipes that pairs need."""
     import pyarrow.parquet as pq
     import spacy
 
@@ -46,200 +61,77 @@ def peer(path: Path) -> float:
     from counterprior.corpus_analysis.captions.ontology import Ontology
     from counterprior.corpus_analysis.captions.parser import UNNEEDED, installed_model
 
-    captions = pq.read_table(path, columns=["caption"])["caption"].to_pylist()
-    nlp = spacy.load(installed_model()[0], exclude=list(UNNEEDED))
+    captions = pq.read_table(path, columns=["caption"])["caption"].to_pylist()[:number]
+    multiprocessing.set_start_method("fork", force=True)  # spaCy's where no process was spawned
+    nlp = spacy.load(installed_model()[0], exclude=list(UNNEEDED) if needed else [])
     extractor = Extractor(Ontology.read())
 
-    def run() -> None:
-        for doc in nlp.pipe(captions):
+    def run(texts: Iterable[str], processes: int) -> None:
+        for doc in nlp.pipe(texts, n_process=processes):
             extractor.pairs(doc, doc.text)
 
-    return cpu(run)
+    run(captions[:WARM_UP], 1)
+    return timed(lambda: run(captions, processes))
 
 
-def apart(measure: Callable[[Path], float], path: Path, repeats: int) -> list[float]:
-    """Several measurements, each in a process of its own."""
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
-        return list(pool.map(measure, [path] * repeats))
-
-
-def cold(path: Path) -> float:
-    """CPU seconds of a miner's first run in this process, loading not counted."""
+def ours(path: Path, number: int) -> Taken:
+    """The miner."""
     import pyarrow.parquet as pq
 
     from counterprior.corpus_analysis.captions.miner import Miner
 
-    captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
+    captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()[:number]
     miner = Miner()
-    miner(captions.slice(0, 200))  # loads lookup tables; few words are known yet
-    return cpu(lambda: miner(captions))
+    miner(captions[:WARM_UP])
+    return timed(lambda: miner(captions))
 
 
-def ours(path: Path, repeats: int) -> dict[str, float]:
-    """CPU seconds of the miner's parts, each the least of several runs, after a warm-up."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    from counterprior.corpus_analysis.captions.gate import QualityGate
-    from counterprior.corpus_analysis.captions.miner import Miner
-    from counterprior.corpus_analysis.captions.prefilter import LINK
-    from counterprior.corpus_analysis.captions.text import hard_rows
-
-    captions = pq.read_table(path, columns=["caption"])["caption"].combine_chunks()
-    miner = Miner()
-    miner(captions)
-    first = apart(cold, path, repeats)
-
-    def least(run: Callable[[], object]) -> float:
-        return min(cpu(run) for _ in range(repeats))
-
-    # Nearly a shard's worth, so that what is done once doesn't matter.
-    many = pa.concat_arrays([captions] * 10)
-    copies = Path(tempfile.mkdtemp()) / "copies.parquet"
-    pq.write_table(pa.table({"caption": many}), copies)
-
-    def decode() -> pa.Table:
-        return pq.read_table(copies, columns=["caption"])
-
-    def one_pass() -> object:
-        lower = pc.ascii_lower(decode()["caption"])
-        return pc.match_substring_regex(lower, LINK)
-
-    def scan() -> object:
-        """What every row meets; only its survivors are seen by Python."""
-        texts = decode()["caption"]
-        for chunk in texts.chunks:
-            hard_rows(chunk)
-        return miner.prefilter.candidates(texts)
-
-    return {
-        "captions": len(captions),
-        "parsed": len(miner.candidates(captions)),
-        "first": statistics.median(first),
-        "first_least": min(first),
-        "first_most": max(first),
-        "again": least(lambda: miner(captions)),
-        "prefilter": least(lambda: miner.candidates(many)) / 10,
-        "prefilter_alone": least(lambda: miner.candidates(captions)),
-        "gate": least(lambda: QualityGate().reasons(captions)),
-        "decode": least(decode),
-        "decode_and_one_pass": least(one_pass),
-        "scan": least(scan),
-        "speedup": miner.parser.speedup == "fast",
-    }
+def apart(measure: Callable[[], Taken]) -> Taken:
+    """A measurement in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(measure).result()
 
 
-WORKER = """
-from counterprior.corpus_analysis.mining.mine_shard import MineSettings, ShardMiner
-from counterprior.corpus_analysis.sources.shards import SourceSettings
-ShardMiner(MineSettings(SourceSettings((".",))))
-"""
-SPACY = """
-import spacy
-from counterprior.corpus_analysis.captions.parser import installed_model
-spacy.load(installed_model()[0])
-"""
-
-
-def ran(*arguments: str) -> dict[str, float]:
-    """Wall and CPU seconds of Python with these arguments, all its processes counted."""
-    import resource
-
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    quiet = subprocess.DEVNULL
-    subprocess.run([sys.executable, *arguments], check=True, stdout=quiet, stderr=quiet)
-    wall = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": wall, "cpu": cpu}
-
-
-def start(script: str, repeats: int) -> dict[str, float]:
-    """The medians for a process that only starts, imports counted."""
-    runs = [ran("-c", script) for _ in range(repeats)]
-    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-
-
-def run_mine(source: Path, workers: int) -> dict[str, float]:
-    """Wall, CPU and largest memory of a whole run of the command."""
-    with tempfile.TemporaryDirectory() as out:
-        command = ["-m", "counterprior", "corpus", "mine", str(source), "--out", out]
-        run = ran(*command, "--workers", str(workers))
-        manifest = Path(out, "manifest.jsonl").read_text().splitlines()
-    return run | {
-        "mined_cpu": sum(json.loads(line)["cpu_s"]["all"] for line in manifest),
-        "memory_mb": max(json.loads(line)["peak_mb"] for line in manifest),
-    }
-
-
-def spread(folder: Path, target: Path, copies: int) -> None:
-    """The sets as small parquet files, copied: work enough for start-up not to matter."""
-    import pyarrow.parquet as pq
-
-    for name in SETS.values():
-        table = pq.read_table(folder / f"{name}.parquet", columns=["url", "caption"])
-        for copy in range(copies):
-            for part in range(0, len(table), 5000):
-                pq.write_table(table.slice(part, 5000), target / f"{name}-{copy}-{part}.parquet")
+def compare(folder: Path, number: int, runs: int) -> None:
+    figures = Figures("mine", "python benchmarks/mine.py CAPTIONS")
+    for title, name in SETS.items():
+        path = folder / f"{name}.parquet"
+        if not path.is_file():
+            print(f"{path} is not there")
+            continue
+        ways: dict[str, Callable[[], Taken]] = {
+            "spaCy": partial(peer, path, number, False, 1),
+            "spaCy, needed pipes": partial(peer, path, number, True, 1),
+            "spaCy, needed pipes, `n_process=2`": partial(peer, path, number, True, 2),
+            "`corpus mine`": partial(ours, path, number),
+        }
+        taken: dict[str, list[Taken]] = {way: [] for way in ways}
+        for _ in range(runs):
+            for way, measure in ways.items():
+                taken[way].append(apart(measure))
+        miner = taken["`corpus mine`"]
+        for way, measured in taken.items():
+            figures.add(
+                f"{way}, {title}",
+                {
+                    "captions a s of CPU": [number / run.cpu_seconds for run in measured],
+                    "captions a s": [number / run.seconds for run in measured],
+                    "the miner's ratio": [
+                        run.cpu_seconds / own.cpu_seconds
+                        for run, own in zip(measured, miner, strict=True)
+                    ],
+                },
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("captions", type=Path, help="folder of the two parquet files")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--copies", type=int, default=36, help="of the sets, for the runs")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("captions_folder", type=Path, metavar="CAPTIONS")
+    parser.add_argument("--captions", type=int, default=5000, help="of each set")
+    parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()
-    folder = options.captions
     os.environ.update({"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "DO_NOT_TRACK": "1"})
-
-    found: dict[str, object] = {}
-    for title, name in SETS.items():
-        path = folder / f"{name}.parquet"
-        mine = ours(path, options.repeats)
-        spacy = statistics.median(apart(peer, path, options.repeats))
-        found[title] = {
-            "captions": mine["captions"],
-            "parsed_share": mine["parsed"] / mine["captions"],
-            "spacy_per_cpu_s": mine["captions"] / spacy,
-            "ours_per_cpu_s": mine["captions"] / mine["first"],
-            "ratio": spacy / mine["first"],
-            "ratio_least": spacy / mine["first_most"],
-            "ratio_most": spacy / mine["first_least"],
-            "ratio_with_gate": spacy / (mine["first"] + mine["gate"]),
-            "ratio_warm": spacy / mine["again"],
-            "prefilter_share": mine["prefilter"] / mine["first"],
-            "prefilter_share_of_so_few": mine["prefilter_alone"] / mine["first"],
-            "gate_share": mine["gate"] / mine["first"],
-            "scan_against_decode_and_one_pass": mine["decode_and_one_pass"] / mine["scan"],
-            "prefilter_s_per_million": mine["prefilter"] / mine["captions"] * 1e6,
-            "gate_s_per_million": mine["gate"] / mine["captions"] * 1e6,
-        }
-        print(title, json.dumps(found[title], indent=1), flush=True)
-    with tempfile.TemporaryDirectory() as temporary:
-        source = Path(temporary)
-        spread(folder, source, options.copies)
-        first = min(source.iterdir())
-        start_up = run_mine(first, 1)["wall"]  # with 5,000 captions: under a second
-        one, two = (run_mine(source, workers) for workers in (1, 2))
-    worker, plain = start(WORKER, options.repeats), start(SPACY, options.repeats)
-    found["runs"] = {
-        "worker_start_wall_s": worker["wall"],
-        "worker_start_cpu_s": worker["cpu"],
-        "worker_start_cpu_against_spacy": worker["cpu"] / plain["cpu"],
-        "two_workers_wall": one["wall"] / two["wall"],
-        "two_workers_wall_after_start_up": (one["wall"] - start_up) / (two["wall"] - start_up),
-        "cpu_of_two_against_one": two["cpu"] / one["cpu"],
-        "cores_of_two": two["cpu"] / two["wall"],
-        "start_up_s": start_up,
-        "memory_mb_a_worker": max(run["memory_mb"] for run in (one, two)),
-        "one": one,
-        "two": two,
-    }
-    print(json.dumps(found["runs"], indent=1))
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
+    compare(options.captions_folder, options.captions, options.runs)
 
 
 if __name__ == "__main__":

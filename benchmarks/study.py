@@ -1,16 +1,16 @@
-"""What a run costs besides its models: time and memory for each image, and what workers give.
+"""What a run and a study cost besides their models: time and memory, and what workers give.
 
-    python benchmarks/study.py overhead [--cases 10000 50000 100000]
-    python benchmarks/study.py score    [--runs 9] [--images 7500]
-    python benchmarks/study.py report   [--runs 9] [--images 7500]
-    python benchmarks/study.py workers  [--images 2000] [--rounds 3]
+    python benchmarks/study.py overhead [--cases 10000] [--runs 5]
+    python benchmarks/study.py commands [--generators 9] [--images 750] [--runs 5]
+    python benchmarks/study.py workers  [--images 2000] [--runs 5]
 
 overhead: a generator and a judge that answer at once, from case to recorded verdict, in a process
 of its own for each number of cases; against a loop that does no more than the same files need
-(encode, write, sync, decode). score: runs under three judges. report: the same with thumbnails,
-twice, the second time with all thumbnails there. workers: `render:` in two workers on two cores
-against one worker on one core (a worker encodes while it draws, so that alone it takes more than
-its core), and against what this machine gives two processes that only count.
+(encode, write, sync, decode). commands: `study run` with as many such generators and three judges,
+and then `score`, `study table`, `report` and `audit analyze` of its runs, each as a user runs it;
+the second report finds all thumbnails. workers: `render:` in two workers on two cores against one
+worker on one core (a worker encodes while it draws, so that alone it takes more than its core), and
+against what this machine gives two processes that only count.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import json
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 from multiprocessing import Process
 from pathlib import Path
 from typing import Any
 
+from figures import CLOCK, PEAK, RUNS, Cost, Figures, command, repeated
 from PIL import Image
 
 from counterprior.eval.core import ImageRequest, Question
@@ -48,7 +48,8 @@ from counterprior.schema import Row
 SUITE = "t2i_homogenization"
 EACH = 8
 """Images of a row: two prompts with four seeds."""
-JUDGES = 3
+SHARES = (0.6, 0.7, 0.8)
+"""Of the first label, in the answers of each judge."""
 SIDE = 64
 """Pixels of an image that is made at once."""
 
@@ -127,29 +128,32 @@ def _append(file: Any, record: dict[str, Any]) -> None:
     os.fsync(file.fileno())
 
 
-def overhead(counts: list[int]) -> None:
-    memory = {}
+def overhead(counts: list[int], runs: int) -> None:
+    figures = Figures("overhead", "python benchmarks/study.py overhead")
     for count in counts:
-        found = {}
-        for how in ("ours", "by hand"):
-            command = [sys.executable, __file__, "once", how, str(count)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            found[how] = json.loads(done.stdout)
-        ours, peer = found["ours"], found["by hand"]
-        memory[count] = ours["peak_mb"]
-        print(
-            f"{count:,} images: {1000 * ours['s'] / count:.2f} ms each, of which "
-            f"{1000 * ours['cpu_s'] / count:.2f} ms CPU; by hand "
-            f"{1000 * peer['s'] / count:.2f} ms: {ours['s'] / peer['s']:.2f}x; peak "
-            f"{ours['peak_mb']:.0f} MB, of which rows {ours['rows_mb']:.0f} MB"
-        )
-    if len(counts) > 1:
-        first, last = counts[0], counts[-1]
-        more = 1024 * 1024 * (memory[last] - memory[first]) / (last - first)
-        print(
-            f"memory, {last:,} against {first:,} images: {memory[last] / memory[first]:.2f}x, "
-            f"{more:.0f} bytes for each image more"
-        )
+        taken: dict[str, list[dict[str, float]]] = {"ours": [], "by hand": []}
+        for _ in range(runs):
+            for how, measured in taken.items():
+                command_line = [sys.executable, __file__, "once", how, str(count)]
+                done = subprocess.run(command_line, check=True, capture_output=True, text=True)
+                measured.append(json.loads(done.stdout))
+        for how, name in (("ours", "an image and its answer"), ("by hand", "the same files alone")):
+            figures.add(
+                f"{name}, {count:,} images",
+                {
+                    "ms of CPU": [1000 * one["cpu_s"] / count for one in taken[how]],
+                    "ms by the clock": [1000 * one["s"] / count for one in taken[how]],
+                    PEAK: [one["peak_mb"] for one in taken[how]],
+                },
+            )
+        ratios = {
+            unit: [
+                ours[key] / peer[key]
+                for ours, peer in zip(taken["ours"], taken["by hand"], strict=True)
+            ]
+            for unit, key in (("ms of CPU", "cpu_s"), ("ms by the clock", "s"))
+        }
+        figures.add(f"ratio of the two, {count:,} images", ratios)
 
 
 def once(how: str, images: int) -> None:
@@ -178,113 +182,118 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-@contextmanager
-def judged_runs(number: int, images: int) -> Iterator[list[Path]]:
-    """Runs under three judges each."""
-    with tempfile.TemporaryDirectory() as folder:
-        roots = []
-        for run in range(number):
-            root = Path(folder) / f"run-{run}"
-            settings = RunSettings(SUITE, "benchmark", root, seeds=4)
-            made = generate(settings, AtOnce(str(run)), rows=rows_for(images)).run
-            write_verdicts(made, run)
-            roots.append(root)
-        yield roots
+class Guess:
+    """A judge that answers at once: the first label in 60 to 80 %, by the digest of the image."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def identity(self) -> dict[str, str]:
+        return {"kind": "guess", "share": str(self.share)}
+
+    def __call__(self, question: Question) -> str:
+        drawn = random.Random(f"{self.share} {question.digest}").random()
+        return question.labels[0 if drawn < self.share else 1]
 
 
-def write_verdicts(run: Run, seed: int) -> None:
-    """Verdicts of three judges, written at once."""
-    from counterprior.eval.core import Verdict
-    from counterprior.eval.store.verdicts import Answered
-
-    labels = ("first_left", "first_right", "invalid")
-    for judge in range(JUDGES):
-        log = run.judge({"kind": f"judge{judge}", "persona": "standard"})
-        rng = random.Random(1000 * seed + judge)
-        lines = []
-        for image in run.images().values():
-            said = rng.choices(labels, (60 - 3 * seed, 35 + 3 * seed, 5))[0]
-            answered = Answered(
-                key=hashlib.sha256(image.case.encode()).hexdigest()[:24],
-                case=image.case,
-                image=image.sha256,
-                question="order",
-                probe="original",
-                labels=labels,
-                answers=dict(zip("123", labels, strict=True)),
-                sided=True,
-                verdict=Verdict(said, "1"),
-            )
-            lines.append(json.dumps(answered.to_record()) + "\n")
-        (log.root / "verdicts.jsonl").write_text("".join(lines))
+def open_guess(share: str) -> Guess:
+    return Guess(float(share))
 
 
-def score(runs: int, images: int) -> None:
-    from counterprior.eval.results.parallel import score_results
-    from counterprior.eval.results.scoring import ScoreSettings
+def open_at_once(name: str) -> AtOnce:
+    return AtOnce(name)
 
-    with judged_runs(runs, images) as roots:
-        files = [p for root in roots for p in root.rglob("*.jsonl")]
-        start = time.perf_counter()
-        lines = sum(1 for path in files for line in path.read_bytes().splitlines() if parsed(line))
-        read = time.perf_counter() - start
-        start, cpu = time.perf_counter(), cpu_with_workers()
-        score_results(roots, ScoreSettings())
-        taken, used = time.perf_counter() - start, cpu_with_workers() - cpu
-    print(
-        f"score of {runs} runs x {images:,} images x {JUDGES} judges: {taken:.1f} s ({used:.1f} s "
-        f"CPU); parsing their {lines:,} lines alone {read:.1f} s: {taken / read:.1f}x"
+
+def commands(generators: int, images: int, runs: int) -> None:
+    figures = Figures(
+        "study",
+        f"python benchmarks/study.py commands --generators {generators} --images {images}",
+    )
+    size = f"{generators} x {images:,} images, {len(SHARES)} judges"
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        release, study, labels = folder / "release", folder / "study", folder / "labels.csv"
+        command("build", "--config", SUITE, "--out", str(release))
+        file = folder / "study.yaml"
+        file.write_text(study_file(release, generators, images))
+        made = command("study", "run", str(file), "--out", str(study), "--trust")
+        figures.costs(f"`study run`, {size}", [made])
+        roots = [str(root) for root in sorted((study / "runs" / SUITE).iterdir())]
+        labeled = write_labels([Path(root) for root in roots], labels)
+
+        def repeat(name: str, *arguments: str) -> None:
+            figures.costs(name, repeated(lambda: command(*arguments), runs))
+
+        repeat(f"`score`, {size}", "score", *roots)
+        repeat(f"`study table`, {size}", "study", "table", str(study))
+        site = folder / "site"
+        report = ("report", str(study), "--out", str(site))
+
+        def report_anew() -> Cost:
+            shutil.rmtree(site, ignore_errors=True)
+            return command(*report)
+
+        total = f"{generators * images:,} images"
+        figures.costs(f"`report`, {total}", repeated(report_anew, runs))
+        repeat(f"`report` again, {total}", *report)
+        answers = f"{generators * images * len(SHARES):,} answers, {labeled:,} labels"
+        repeat(f"`audit analyze`, {answers}", "audit", "analyze", *roots, "--labels", str(labels))
+
+
+def study_file(release: Path, generators: int, images: int) -> str:
+    """A study of one suite."""
+    models = [f"  g{n}: python:study:open_at_once?name=g{n}" for n in range(generators)]
+    judges = [f"  j{n}: python:study:open_guess?share={share}" for n, share in enumerate(SHARES)]
+    limit = -(-images // EACH)
+    return "\n".join(
+        [
+            f"data: {release}",
+            "unchecked: true",
+            f"suites:\n  {SUITE}: {{limit: {limit}, seeds: 4}}",
+            "generators:",
+            *models,
+            "judges:",
+            *judges,
+        ]
     )
 
 
-def cpu_with_workers() -> float:
-    """CPU seconds of this process and of the workers that have ended."""
-    own, workers = (
-        resource.getrusage(resource.RUSAGE_SELF),
-        resource.getrusage(resource.RUSAGE_CHILDREN),
-    )
-    return own.ru_utime + own.ru_stime + workers.ru_utime + workers.ru_stime
+def write_labels(roots: list[Path], path: Path) -> int:
+    """Labels of a tenth of the images, by their digest; their number."""
+    question = next(iter(open_suite(SUITE).worths))
+    number = 0
+    with path.open("w") as file:
+        file.write("case,question,label,image\n")
+        for root in roots:
+            run = Run.open(root)
+            for case, image in run.images().items():
+                if int(image.sha256[:8], 16) % 10 == 0:
+                    label = "first_left" if int(image.sha256[8:16], 16) % 10 < 7 else "first_right"
+                    file.write(f"{case},{question},{label},{image.sha256}\n")
+                    number += 1
+    return number
 
 
-def parsed(line: bytes) -> Any:
-    return json.loads(line)
-
-
-def report(runs: int, images: int) -> None:
-    from counterprior.eval.report.site import write_report
-
-    with judged_runs(runs, images) as roots:
-        site = roots[0].parent / "site"
-        for what in ("first", "again, thumbnails there"):
-            start, cpu = time.perf_counter(), time.process_time()
-            write_report(roots, site)
-            print(
-                f"report of {runs * images:,} images, {what}: {time.perf_counter() - start:.0f} s "
-                f"({time.process_time() - cpu:.0f} s CPU in this process), peak {peak():.0f} MB"
-            )
-
-
-def workers(images: int, rounds: int) -> None:
-    """The best of some rounds: other processes on the machine only ever make it slower."""
-    ratios, limits = [], []
+def workers(images: int, runs: int) -> None:
+    figures = Figures("workers", "python benchmarks/study.py workers")
+    taken: dict[int, list[float]] = {1: [], 2: []}
+    limits = []
     cores = sorted(os.sched_getaffinity(0))
-    for _ in range(rounds):
-        taken = {}
-        for number in (1, 2):
+    for _ in range(runs):
+        for number, seconds in taken.items():
             with tempfile.TemporaryDirectory() as folder:
                 os.sched_setaffinity(0, cores[:number])  # workers and encoders inherit it
                 settings = RunSettings(SUITE, "benchmark", Path(folder) / "run", seeds=4)
                 scale = Scale(number, devices=("",))  # a worker also where there is only one
                 start = time.perf_counter()
                 generate(settings, "render:", rows=rows_for(images), scale=scale)
-                taken[number] = time.perf_counter() - start
-        ratios.append(taken[1] / taken[2])
+                seconds.append(time.perf_counter() - start)
         limits.append(2 * counting(1) / counting(2))
-        print(
-            f"render, {images:,} images: 2 workers on 2 cores {ratios[-1]:.2f}x of 1 on 1 "
-            f"({taken[1]:.1f} s, {taken[2]:.1f} s); two counting processes {limits[-1]:.2f}x of one"
-        )
-    print(f"best {max(ratios):.2f}x, of {max(limits):.2f}x that the machine gives")
+    for number, seconds in taken.items():
+        figures.add(f"`render:`, {images:,} images, workers and cores: {number}", {CLOCK: seconds})
+    ratios = [one / two for one, two in zip(taken[1], taken[2], strict=True)]
+    figures.add("ratio of one to two", {"ratio": ratios})
+    figures.add("the same of processes that only count", {"ratio": limits})
 
 
 def counting(number: int) -> float:
@@ -308,26 +317,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     what = parser.add_subparsers(dest="what", required=True)
     part = what.add_parser("overhead")
-    part.add_argument("--cases", type=int, nargs="+", default=[10_000, 50_000, 100_000])
+    part.add_argument("--cases", type=int, nargs="+", default=[10_000])
+    part.add_argument("--runs", type=int, default=RUNS)
     part = what.add_parser("once")
     part.add_argument("how")
     part.add_argument("count", type=int)
-    for name in ("score", "report"):
-        part = what.add_parser(name)
-        part.add_argument("--runs", type=int, default=9)
-        part.add_argument("--images", type=int, default=7500)
+    part = what.add_parser("commands")
+    part.add_argument("--generators", type=int, default=9)
+    part.add_argument("--images", type=int, default=750)
+    part.add_argument("--runs", type=int, default=RUNS)
     part = what.add_parser("workers")
     part.add_argument("--images", type=int, default=2000)
-    part.add_argument("--rounds", type=int, default=3)
+    part.add_argument("--runs", type=int, default=RUNS)
     asked = parser.parse_args()
     if asked.what == "overhead":
-        overhead(asked.cases)
+        overhead(asked.cases, asked.runs)
     elif asked.what == "once":
         once(asked.how, asked.count)
     elif asked.what == "workers":
-        workers(asked.images, asked.rounds)
+        workers(asked.images, asked.runs)
     else:
-        {"score": score, "report": report}[asked.what](asked.runs, asked.images)
+        commands(asked.generators, asked.images, asked.runs)
 
 
 if __name__ == "__main__":

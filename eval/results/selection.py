@@ -56,7 +56,9 @@ def judge_selection(
     labels: human labels of images of any of the runs. Raises DataError if none is of these runs,
     and as `score_runs`.
     """
-    settings = ScoreSettings(labels=labels, judges=tuple(judges), across_judges=True, partial=True)
+    settings = ScoreSettings(
+        labels=labels, judges=tuple(judges), across_judges=True, partial=True, groups=False
+    )
     judged = score_runs(roots, settings)
     several = len(roots) > 1
     labels_by_run = {str(root): run_labels(Run.open(root), labels, several) for root in roots}

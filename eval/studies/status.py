@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ...errors import UsageError
 from ..core import Score
@@ -72,7 +73,31 @@ def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
     """The status of every cell, by generator, suite and judge; `scores`: also what they score so
     far."""
     events = StudyEvents(study.root)
-    return [_status(study, cell, events, scores) for cell in study.cells]
+    statuses = []
+    for _, cells in groupby(study.cells, lambda cell: cell.folder):
+        images: RunImages | None = None
+        for cell in cells:
+            if images is None:
+                run = study.run_of(cell)
+                images = run and RunImages.of(run)
+            statuses.append(_status(study, cell, images, events, scores))
+    return statuses
+
+
+class RunImages(NamedTuple):
+    """A run's images, which are looked at once for all of its cells."""
+
+    run: Run
+    present: Mapping[str, str]
+    """Case -> SHA-256 of its present image."""
+    counts: Mapping[str, int]
+    """Images by what became of them."""
+
+    @classmethod
+    def of(cls, run: Run) -> RunImages:
+        """Looks at the images of a run."""
+        counts = Counter(image.status for image in run.images().values())
+        return cls(run, run.present(), dict(sorted(counts.items())))
 
 
 def the_study(paths: Sequence[Path]) -> Study | None:
@@ -123,18 +148,21 @@ def judged_runs(study: Study, partial: bool = False) -> list[Path]:
     return runs
 
 
-def _status(study: Study, cell: Cell, events: StudyEvents, scores: bool) -> CellStatus:
-    run, cause = study.run_of(cell), events.cause(cell)
-    if run is None:
+def _status(
+    study: Study, cell: Cell, images: RunImages | None, events: StudyEvents, scores: bool
+) -> CellStatus:
+    cause = events.cause(cell)
+    if images is None:
         return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
-    cases, images, present = run.cases(), run.images(), run.present()
+    run, present, image_counts = images
+    cases = run.cases()
     log = study.log_of(cell, run)
     counts, answered = _answers(study, cell, run, log, present)
     lost = ""
     if events.is_done(cell, run, present):
         state: State = "done"
     else:
-        waiting = [case for case in cases if case.id not in images]
+        waiting = [case for case in cases if case.id not in run.images()]
         state = "images" if waiting else "verdicts"
         if not waiting:
             waiting = [case for case in cases if case.id in present and case.id not in answered]
@@ -149,7 +177,7 @@ def _status(study: Study, cell: Cell, events: StudyEvents, scores: bool) -> Cell
         state,
         running=running,
         cases=len(cases),
-        images=dict(sorted(Counter(image.status for image in images.values()).items())),
+        images=image_counts,
         verdicts=dict(sorted(counts.items())),
         questions=events.questions(cell),
         cause=cause if state == "failed" else "",
