@@ -102,14 +102,22 @@ class Figures:
         RESULTS.mkdir(exist_ok=True)
         self._file.write_text(json.dumps(self._kept, indent=1) + "\n")
 
-    def costs(self, name: str, costs: Sequence[Cost]) -> None:
-        """Adds what the runs of a command took."""
+    def costs(
+        self, name: str, costs: Sequence[Cost], cpu_by: Mapping[str, float] | None = None
+    ) -> None:
+        """Adds what the runs of a command took. cpu_by: a further unit -> how many of it there
+        are, by which the CPU time is divided."""
+        divided = {
+            unit: [cost.cpu_seconds / number for cost in costs]
+            for unit, number in (cpu_by or {}).items()
+        }
         self.add(
             name,
             {
                 CPU: [cost.cpu_seconds for cost in costs],
                 CLOCK: [cost.seconds for cost in costs],
                 PEAK: [cost.peak_mb for cost in costs],
+                **divided,
             },
         )
 
@@ -147,8 +155,17 @@ def number(value: float) -> str:
 
 
 _MARKED = re.compile(
-    r"(?P<start><!-- figures of (?P<parts>[a-z -]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+    r"(?P<start><!-- figures of (?P<parts>[a-z -]+) -->\n).*?(?P<end><!-- end -->)",
+    re.DOTALL,
 )
+
+
+def median(part: str, start: str, unit: str) -> float:
+    """The median of the first figure whose name starts so. Raises KeyError where there is none."""
+    for figure in json.loads((RESULTS / f"{part}.json").read_text())["figures"]:
+        if figure["name"].startswith(start) and unit in figure["units"]:
+            return float(figure["units"][unit]["median"])
+    raise KeyError(f"{part}: {start}: {unit}")
 
 
 def table(parts: Sequence[str]) -> str:

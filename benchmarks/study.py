@@ -40,6 +40,7 @@ from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import Done, evaluate_run, generate
 from counterprior.eval.judges import as_judge
+from counterprior.eval.selftest.trials import trials_of
 from counterprior.eval.store.spool import SpooledRows
 from counterprior.eval.suites import open_suite
 from counterprior.eval.workers.farm import Scale
@@ -56,7 +57,7 @@ SIDE = 64
 
 def rows_for(images: int) -> Rows:
     """Rows of the self-test under new ids, as many as so many images take."""
-    trial = next(iter(open_suite(SUITE).trials()))
+    trial = next(trials_of(SUITE))
     found = [row.model_dump(exclude={"id"}) for row in trial.rows]
 
     def read(record: dict[str, Any]) -> Row:
@@ -216,13 +217,18 @@ def commands(generators: int, images: int, runs: int) -> None:
         command("build", "--config", SUITE, "--out", str(release))
         file = folder / "study.yaml"
         file.write_text(study_file(release, generators, images))
+
+        def add(name: str, costs: list[Cost]) -> None:
+            thousands = generators * images / 1000
+            figures.costs(name, costs, {"s of CPU each 1,000 images": thousands})
+
         made = command("study", "run", str(file), "--out", str(study), "--trust")
-        figures.costs(f"`study run`, {size}", [made])
+        add(f"`study run`, {size}", [made])
         roots = [str(root) for root in sorted((study / "runs" / SUITE).iterdir())]
         labeled = write_labels([Path(root) for root in roots], labels)
 
         def repeat(name: str, *arguments: str) -> None:
-            figures.costs(name, repeated(lambda: command(*arguments), runs))
+            add(name, repeated(lambda: command(*arguments), runs))
 
         repeat(f"`score`, {size}", "score", *roots)
         repeat(f"`study table`, {size}", "study", "table", str(study))
@@ -234,7 +240,7 @@ def commands(generators: int, images: int, runs: int) -> None:
             return command(*report)
 
         total = f"{generators * images:,} images"
-        figures.costs(f"`report`, {total}", repeated(report_anew, runs))
+        add(f"`report`, {total}", repeated(report_anew, runs))
         repeat(f"`report` again, {total}", *report)
         answers = f"{generators * images * len(SHARES):,} answers, {labeled:,} labels"
         repeat(f"`audit analyze`, {answers}", "audit", "analyze", *roots, "--labels", str(labels))

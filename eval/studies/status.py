@@ -79,7 +79,7 @@ def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
         for cell in cells:
             if images is None:
                 run = study.run_of(cell)
-                images = run and RunImages.of(run)
+                images = None if run is None else RunImages.of(run)
             statuses.append(_status(study, cell, images, events, scores))
     return statuses
 

@@ -1,0 +1,47 @@
+"""The programs of `benchmarks/` run, and docs/ has the figures that they kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from benchmark_files import BENCHMARKS, opened
+
+
+def test_tables_of_figures_are_those_of_the_results() -> None:
+    figures = opened(BENCHMARKS / "figures.py")
+    stale = [page.name for page in figures.stale_pages()]
+    assert not stale, "run: python benchmarks/figures.py"
+    text = (figures.DOCS / "scale.md").read_text()
+    shown = {
+        part for parts in re.findall("<!-- figures of (.*) -->", text) for part in parts.split()
+    }
+    assert shown == {path.stem for path in figures.RESULTS.iterdir()}
+
+
+def test_a_figure_is_kept_with_its_least_median_and_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = opened(BENCHMARKS / "figures.py")
+    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+    kept = figures.Figures("drawing", "python benchmarks/drawing.py")
+    kept.add("a drawing", {"s of CPU": [3.0, 1.25, 2.0], "MB at the peak": [1234.5] * 3})
+    kept.add("a copy", {"s of CPU": [0.5]})
+    head, _, first, second, _, made = figures.table(["drawing"]).splitlines()
+    assert head == "| what | s of CPU | MB at the peak | runs |"
+    assert first == "| a drawing | 2.00 (1.25 to 3.00) | 1,234 | 3 |"
+    assert second == "| a copy | 0.50 |  | 1 |"
+    assert made.startswith("`python benchmarks/drawing.py` on 20") and "load" in made
+    assert figures.median("drawing", "a draw", "s of CPU") == 2
+    page = "<!-- figures of drawing -->\nold\n<!-- end -->\n"
+    assert figures.with_tables(page) != page
+    assert figures.with_tables(figures.with_tables(page)) == figures.with_tables(page)
+
+
+@pytest.mark.parametrize("how", ["ours", "by hand"])
+def test_the_cost_of_images_is_measured(how: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(BENCHMARKS / "study.py").once(how, 16)
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["cpu_s"] > 0 and measured["peak_mb"] > 0
