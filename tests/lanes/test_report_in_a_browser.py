@@ -72,6 +72,7 @@ def test_the_gallery_shows_and_filters(site: Path, browse: Callable[..., str]) -
     assert whole.count(FITS) == 48 and whole.count('class="sides"') == 24
     assert "60 images in 30 items" in whole and "page 1 of 2" in whole
     assert whole.count('class="prompt" dir="auto"') == 48  # prompts may be read from the right
+    assert 'loading="lazy"' not in whole  # else what is below the window is printed as a blank
     assert browse(f"{address}#page=2").count(FITS) == 12
     badge = re.search(r'value="invalid"> invalid <span class="badge">(\d+)<', whole)
     assert badge is not None and int(badge[1]) > 0

@@ -61,7 +61,7 @@
     make("b", { textContent: (differs(part, a) ? "≠ " : "") + a.label + sure(a) });
 
   const picture = (file, alt, absent) => file
-    ? make("img", { src: file, loading: "lazy", decoding: "async", alt })
+    ? make("img", { src: file, decoding: "async", alt })  // not lazy: what is below must print
     : make("div", { className: "absent", textContent: absent });
   const whole = (file) => (file && data.whole ? file.replace(/^[^/]+/, data.whole) : file);
 
