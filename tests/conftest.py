@@ -90,13 +90,21 @@ def loopback_only() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkingCommand]:
     """Runs the command as a user does, each time in a process of its own."""
-    command = ForkingCommand(tmp_path_factory.mktemp("printed"))
+    command = ForkingCommand(
+        tmp_path_factory.mktemp("printed"), shared=_shared_folder(tmp_path_factory)
+    )
     yield command
     command.close()
 
 
 COMMAND = (str(Path(sys.executable).with_name("counterprior")),)
 FEW_SEEDS = (sys.executable, "-c", "import few_seeds; few_seeds.main()")
+
+
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder that all xdist workers of a run have in common."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if base.name.startswith("popen-") else base
 
 
 def _built_once(
@@ -106,8 +114,7 @@ def _built_once(
     command: Sequence[str] = COMMAND,
 ) -> Path:
     """A release that all xdist workers share; built by the first that needs it."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if base.name.startswith("popen-") else base
+    shared = _shared_folder(tmp_path_factory)
     out = shared / name
     with (shared / f"{name}.building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -438,7 +438,10 @@ def attack_at(
     assert not lost, "\n\n".join(lost)
 
 
-@pytest.mark.parametrize("name", ["author", "build", "eval", "study"])
+@pytest.mark.parametrize(
+    "name",  # each cell of a study is run as `eval` runs it
+    ["author", "build", "eval", pytest.param("study", marks=pytest.mark.lane)],
+)
 def test_resumes_after_a_kill_and_a_torn_write(
     name: str,
     request: pytest.FixtureRequest,

@@ -210,6 +210,7 @@ def test_nothing_stale_is_returned(life: Life, tmp_path: Path) -> None:
         assert same == old and "the Hub can't be asked for revision" in refused
 
 
+@pytest.mark.lane  # one more reader; the same refusal as above, where `datasets` is what is stale
 def test_a_foreign_cache_is_refused(life: Life, tmp_path: Path) -> None:
     """Rows in the cache under the name of a version that never held them."""
     wanted, other = ((RULES, life.commits[version], "load") for version in ("1.1.0", "2.0.0"))

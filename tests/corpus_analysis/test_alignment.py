@@ -137,23 +137,7 @@ def test_controls_reveal_known_faults_of_a_judge(
     assert asked == found.funnel["valid"] > found.single_probe.n
 
 
-def test_finished_run_asks_and_fetches_nothing(
-    images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
-) -> None:
-    corpus = Corpus(*images, 0.7, 20, draw=False)
-    source, boxes = corpus.write(tmp_path)
-    run_all(source, tmp_path / "out", f"boxes:{boxes}")
-    before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    images[1].clear()
-    for name in ("alignment.json.1.partial", "dataset/pairs/test-0.parquet.1.partial"):
-        (tmp_path / "out" / name).write_text("what kill -9 leaves")
-    run_all(source, tmp_path / "out", f"boxes:{boxes}")
-    after = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
-    assert before == after
-    assert not [p for p in after if p.suffix == ".partial"]
-
-
-def test_load_dataset_reads_the_result(
+def test_load_dataset_reads_the_result_and_a_finished_run_asks_and_fetches_nothing(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
     import datasets
@@ -166,6 +150,15 @@ def test_load_dataset_reads_the_result(
     assert len(pairs) >= 18 and pairs[0]["first"]["name"] and pairs[0]["picture"] == "ok"
     assert set(verdicts["probe"]) == set(PROBES)
     assert len(verdicts) == 10 * sum(pairs["valid"]) + 6 * (len(pairs) - sum(pairs["valid"]))
+
+    before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    images[1].clear()
+    for name in ("alignment.json.1.partial", "dataset/pairs/test-0.parquet.1.partial"):
+        (tmp_path / "out" / name).write_text("what kill -9 leaves")
+    run_all(source, tmp_path / "out", f"boxes:{boxes}")
+    after = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    assert before == after
+    assert not [p for p in after if p.suffix == ".partial"]
 
 
 def test_failed_downloads_give_a_warning(

@@ -1,4 +1,4 @@
-"""The two miners that must find the same pairs, loaded once for a file of tests."""
+"""The two miners that must find the same pairs, loaded once by each worker."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _loaded(prefilter: bool, fast: bool) -> Miner:
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def miner() -> Miner:
     return _loaded(prefilter=True, fast=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def reference() -> Miner:
     """Plain spaCy over everything."""
     return _loaded(prefilter=False, fast=False)

@@ -33,7 +33,7 @@ def names(mined: Mined | None) -> list[tuple[str, str, str]]:
 def test_lossless_on_real_captions(
     shared_data: Path, miner: Miner, reference: Miner, name: str
 ) -> None:
-    captions = real_captions(shared_data, name).slice(0, 1500)
+    captions = real_captions(shared_data, name).slice(0, 500)
     assert miner(captions) == reference(captions)
 
 
