@@ -22,15 +22,19 @@ PAPERS = {
     "UC": "SpatialBench-UC (arXiv:2601.13462)",
 }
 """Prefix of a row's name -> its paper."""
-STATES = ("as published", "in part", "differs", "not yet")
-"""What may be said of a row: it does what the paper does, or more; something of it differs or is
-missing; it differs on purpose, or can't be repeated by anybody; it is missing."""
+STATES = {
+    "as published": "are as published, or more",
+    "in part": "differ, or are missing, in part",
+    "differs": "differ on purpose, or can't be repeated by anybody",
+    "not yet": "are missing",
+}
+"""State of a row -> what the page says of its rows."""
 RECIPE = re.compile(r"counterprior study recipes (\S+)( --offline)? > \S+\.yaml")
 HEAD = """# The papers, line by line
 
 This page lists {rows} things from five papers, and the command that shows each of them here:
-{states}. The note of a row that differs says why. [papers.csv](papers.csv) has every
-command in full.
+{states}.
+The note of a row that differs says why. [papers.csv](papers.csv) has every command in full.
 
 Commands that draw images need a release (`counterprior build --out dist/counterprior`). `RUN` and
 `STUDY` stand for your own folders.
@@ -63,7 +67,7 @@ def page(rows: list[dict[str, str]]) -> str:
 def _lines(rows: list[dict[str, str]]) -> Iterator[str]:
     counts = Counter(row["state"] for row in rows)
     present = [state for state in STATES if counts[state]]
-    states = ", ".join(f"{counts[state]} {state}" for state in present)
+    states = "; ".join(f"{counts[state]} {STATES[state]}" for state in present)
     yield HEAD.format(rows=len(rows), states=states).rstrip("\n")
     for prefix, title in PAPERS.items():
         yield from ("", f"## {title}", "")
