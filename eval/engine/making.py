@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -235,12 +235,16 @@ class Encoders:
         """Results that are there; where too many are due, it waits for some."""
         most = ENCODERS * UNWRITTEN
         while self._due and (self._due[0].done() or len(self._due) > most):
-            yield self._due.popleft().result()
+            yield self._next()
 
     def rest(self) -> Iterator[Any]:
         """All results that are due."""
         while self._due:
-            yield self._due.popleft().result()
+            yield self._next()
+
+    def _next(self) -> Any:
+        wait([self._due[0]])  # an interrupt while it waits leaves the result due
+        return self._due.popleft().result()
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import operator
+import os
 import random
 import shutil
+import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
@@ -25,6 +28,7 @@ from counterprior.eval.core import Question, Verdict
 from counterprior.eval.engine import frames
 from counterprior.eval.engine.costs import Cost
 from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.making import Encoders
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import JudgeSettings, evaluate_run, generate, judge_run
 from counterprior.eval.generators import as_generator
@@ -135,6 +139,26 @@ def test_an_error_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
     with pytest.raises(ValueError, match="two"):
         list(in_threads(work, range(1000), 3))
     assert sorted(began) == [0, 1, 2] and sorted(ended) == [0, 1]
+
+
+def test_an_interrupt_while_an_image_is_written_loses_no_record() -> None:
+    encoders = Encoders()
+    waits = threading.Event()
+
+    def interrupted() -> str:
+        waits.wait(10)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        return "first"
+
+    encoders.put(interrupted)
+    encoders.put(lambda: "second")
+    with pytest.raises(KeyboardInterrupt):
+        waits.set()
+        list(encoders.rest())
+    assert list(encoders.rest()) == ["first", "second"]
+    encoders.close()
 
 
 # Images that a server makes.
