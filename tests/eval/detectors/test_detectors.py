@@ -669,13 +669,15 @@ def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> 
         )
     ]
     detector = open_detector("pixels")
-    found = list(check_images(pictures, CheckerRules(), detector, detector))
+    twice = [{"type": "brightness", "factor": 0.9}, {"type": "resize", "scale": 0.9}]
+    rules = CheckerRules.model_validate({"stability": {"perturbations": twice}})
+    found = list(check_images(pictures, rules, detector, detector))
     assert [one.verdict for one in found][:3] == ["PASS", "FAIL", "PASS"]
     assert found[3].verdict == "UNDECIDABLE" and found[3].reason.startswith("near_boundary")
     assert all(one.parts.stability > 0.8 and not one.assumed for one in found)
     assert found[0].parts.agreement == 1
     file = write(tmp_path / "d.jsonl", [recorded_row(one) for one in found])
-    replayed = [check(*pair, CheckerRules()) for pair in read_samples(file, Size(1, 1))]
+    replayed = [check(*pair, rules) for pair in read_samples(file, Size(1, 1))]
     assert [one.to_row() for one in replayed] == [one.to_row() for one in found]
 
 

@@ -206,7 +206,15 @@ def _frozen(suite: str, out: Path) -> Path:
     return small_release(out, [suite], lambda _: rows, seed_images="none")
 
 
-@pytest.mark.parametrize("suite", RUNS)
+EDITED = (
+    pytest.mark.lane
+)  # its scores are those of `t2i_correctness`, on edits as the other i2i has
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [pytest.param(s, marks=EDITED) if s == "i2i_correctness" else s for s in RUNS],
+)
 def test_scores_of_recorded_runs_are_unchanged(
     suite: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

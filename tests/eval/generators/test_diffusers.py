@@ -28,8 +28,9 @@ DRAWING = pytest.mark.parametrize(
     [
         ("sd15", ""),
         ("flux", "&max_sequence_length=32"),
-        ("sd3", "&guidance=4.5"),
-        ("qwen-image", "&negative_prompt= &true_cfg_scale=4"),
+        # `test_images_of_a_batch_are_the_single_ones` and the schedulers draw with some of these.
+        pytest.param("sd3", "&guidance=4.5", marks=pytest.mark.lane),
+        pytest.param("qwen-image", "&negative_prompt= &true_cfg_scale=4", marks=pytest.mark.lane),
         pytest.param("sdxl", "", marks=pytest.mark.lane),
         ("modular-flux", ""),
         pytest.param("modular-sdxl", "", marks=pytest.mark.lane),
@@ -97,11 +98,20 @@ def test_pixels_are_those_of_the_pipeline_itself(checkpoint: Checkpoint) -> None
     [
         ("pix2pix", "device=cpu&steps=2"),
         ("flux-kontext", SMALL + "&max_sequence_length=32&max_area=4096&_auto_resize=false"),
-        ("qwen-image-edit", "device=cpu&steps=2&negative_prompt= "),
         ("sdxl", "pipeline=StableDiffusionXLImg2ImgPipeline&device=cpu&steps=4&strength=0.5"),
-        ("sd3", f"pipeline=StableDiffusion3Img2ImgPipeline&{HALF}&guidance=4"),
-        ("flux", f"pipeline=FluxImg2ImgPipeline&{HALF}"),
-        ("flux", f"pipeline=FluxKontextPipeline&{SMALL}&max_area=4096&_auto_resize=false"),
+        # More of both: an edit's own checkpoint, and a checkpoint in a pipeline of edits.
+        *(
+            pytest.param(kind, options, marks=pytest.mark.lane)
+            for kind, options in (
+                ("qwen-image-edit", "device=cpu&steps=2&negative_prompt= "),
+                ("sd3", f"pipeline=StableDiffusion3Img2ImgPipeline&{HALF}&guidance=4"),
+                ("flux", f"pipeline=FluxImg2ImgPipeline&{HALF}"),
+                (
+                    "flux",
+                    f"pipeline=FluxKontextPipeline&{SMALL}&max_area=4096&_auto_resize=false",
+                ),
+            )
+        ),
         ("modular-sdxl", "device=cpu&steps=4&strength=0.5&height=64&width=64"),
     ],
 )
@@ -289,9 +299,9 @@ REQUESTS = [
     ("kind", "options"),
     [
         ("sd15", "&negative_prompt=a cat"),
-        ("sdxl", ""),
+        pytest.param("sdxl", "", marks=pytest.mark.lane),  # two encoders, as the modular one below
         ("flux", "&max_sequence_length=32"),
-        ("sd3", "&guidance=4.5"),
+        pytest.param("sd3", "&guidance=4.5", marks=pytest.mark.lane),  # the same
         ("qwen-image", "&negative_prompt=a cat&true_cfg_scale=4"),
         ("modular-flux", ""),
     ],

@@ -69,7 +69,7 @@ def test_a_generator_that_alters_under_a_stated_real_law_is_known_by_its_number(
     share = 0.3
     suite = open_suite("altered_worlds")
     stated = [row for row in rebuilt()("altered_worlds", 0) or [] if row.real_law_prompt]
-    drawable = [row for row in stated if drawn.draws_world(row.group)][:80]
+    drawable = [row for row in stated if drawn.draws_world(row.group)][:40]
     generator = open_generator(f"render:?over_application={share}&lock_in=0.9")
     judged, shown = [], []
     for row in drawable:
@@ -82,8 +82,8 @@ def test_a_generator_that_alters_under_a_stated_real_law_is_known_by_its_number(
             shown += [scene.world] if case.variant == "LR" else []
     whole = {s.name: s for s in suite.score(judged) if s.group == "all"}
     altered, real = whole["real_law_altered"], whole["real_law_real"]
-    assert altered.n == real.n == len(shown) == 160
-    assert altered.value == shown.count("altered") / 160 == pytest.approx(1 - real.value)
+    assert altered.n == real.n == len(shown) == 80
+    assert altered.value == shown.count("altered") / 80 == pytest.approx(1 - real.value)
     assert altered.interval[0] < share < altered.interval[1]
     assert whole["knows_real"].value == 1 and whole["over_application"].n == 0
 
@@ -96,7 +96,7 @@ def test_the_second_control_is_in_a_run_that_names_it_alone(
     for name, options in variants.items():
         out = tmp_path / name
         done = cli(
-            *("eval", "--suite", "altered_worlds", "--data", full_release, "--limit", "12"),
+            *("eval", "--suite", "altered_worlds", "--data", full_release, "--limit", "4"),
             *("--generator", "render:", "--judge", "scene", "--out", out, *options),
         )
         assert done.returncode == 0, done.stderr

@@ -79,7 +79,7 @@ def test_an_organism_is_tuned_on_its_flip_set_in_its_own_size(
 def test_two_shards_draw_what_one_process_draws(organism: Path, tmp_path: Path) -> None:
     study: dict[str, Any] = {
         "data": str(organism / "held_out.jsonl"),
-        "suites": {"t2i_homogenization": {"limit": 3, "seeds": 2}},
+        "suites": {"t2i_homogenization": {"limit": 2, "seeds": 1}},
         "generators": {"o": f"diffusers:{organism}/model?steps=2&guidance=2"},
         "methods": {"p": "preview:?at=0", "s": "switch:a2b?at=1"},
         "judges": {"pixels": "pixels"},
@@ -93,8 +93,8 @@ def test_two_shards_draw_what_one_process_draws(organism: Path, tmp_path: Path) 
     for part in (1, 2):
         run_study(study, tmp_path / "two", scale=Scale(shard=(part, 2)))
     whole = images(tmp_path / "one")
-    assert len(whole) == 36 and images(tmp_path / "two") == whole
-    assert len({*whole.values()}) > 30
+    assert len(whole) == 12 and images(tmp_path / "two") == whole
+    assert len({*whole.values()}) > 10
 
 
 def test_sprites_are_scored_by_their_drawing() -> None:

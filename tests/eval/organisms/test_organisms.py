@@ -403,6 +403,8 @@ def joint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+# `test_a_killed_training_goes_on_to_the_same_weights` kills the other architecture thrice.
+@pytest.mark.lane
 def test_joint_attention_is_trained_through_a_kill_to_the_same_weights(
     joint: Path, tmp_path: Path
 ) -> None:

@@ -104,7 +104,7 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     """People answer the three questions, as a judge; others accept where the scene is there."""
     run = tmp_path / "run"
     red = as_generator(lambda prompt, seed: Image.new("RGB", (32, 32), "red"))
-    generate(RunSettings("counterfactual", str(full_release), run, limit=300), red)
+    generate(RunSettings("counterfactual", str(full_release), run, limit=120), red)
     rng = random.Random(0)
     answers, accepted = [], []
     for case in Run.open(run).cases():

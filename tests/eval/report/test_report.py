@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import yaml
 from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from refusals import assert_refused, raises
@@ -413,8 +413,8 @@ def test_ties_are_sorted_by_score_and_no_tie_of_all_is_colored(
         (few, ["b", "a"], []),
         ([runs[name] for name in ("biased", "leaning", "fair")], None, ["fair", "leaning"]),
     ):
-        (board, *_) = boards_of(*roots)
-        site = report_of(roots, tmp_path / f"site{len(first)}").parent
+        (board,) = leaderboards(contents_of(*roots, judges=("pixels",)), False)
+        site = report_of(roots, tmp_path / f"site{len(first)}", judges=("pixels",)).parent
         cells = [a for a, _ in Page(site / "index.html").all("div") if "data-run" in a]
         colored = {a["data-run"] for a in cells if "first" in a["class"].split()}
         assert colored == set(first) and board.all_tied == (not first)
@@ -816,6 +816,7 @@ def test_a_run_without_a_usable_answer_is_unranked(runs: dict[str, Path], tmp_pa
 signs = st.lists(st.tuples(*[st.sampled_from([1.0, -1.0, math.nan])] * 2), min_size=1, max_size=30)
 
 
+@settings(max_examples=20)  # each draws the differences anew, some four times
 @given(signs)
 def test_two_runs_are_compared_on_what_both_have(values: list[tuple[float, float]]) -> None:
     headline = open_suite("i2i_homogenization").headline
@@ -875,11 +876,11 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
     runs: dict[str, Path], labels: Path, site: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "again"
-    settings = everything(runs, labels, out)
-    write_report(**settings)
+    chosen = everything(runs, labels, out)
+    write_report(**chosen)
     assert files(out) == files(site)
     kept = {path: path.stat().st_mtime_ns for path in (out / "thumbnails").iterdir()}
-    write_report(**settings | {"runs": [runs["fair"]], "exports": (), "full_size": False})
+    write_report(**chosen | {"runs": [runs["fair"]], "exports": (), "full_size": False})
     left = files(out)
     assert not any(name.startswith("images/") for name in left)
     assert '"whole":""' in (out / "gallery-fair.html").read_text()

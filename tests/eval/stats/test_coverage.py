@@ -89,7 +89,7 @@ def test_an_interval_that_is_too_narrow_fails(
 def test_the_command_prints_a_line_for_a_family_and_exits_by_its_cells(tmp_path: Path) -> None:
     cells = tmp_path / "cells.csv"
     result = subprocess.run(
-        [sys.executable, BENCHMARK, "--runs", "4", "--only", "independent", "--cells", cells],
+        [sys.executable, BENCHMARK, "--runs", "2", "--only", "independent", "--cells", cells],
         capture_output=True,
         text=True,
         check=False,
