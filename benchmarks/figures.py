@@ -4,8 +4,8 @@
 
 A figure has a name and, by unit, its values over some runs, of which the least, the median and the
 most are kept. A program keeps the figures of one part of it in one file, together with the machine.
-The command above writes them into the pages, as a table between ``<!-- figures of PART ... -->``
-and ``<!-- end -->``; a test says which pages are stale.
+The command above writes them into the pages, as a table between ``<!-- figures of PART ... -->``,
+or ``<!-- costs -->`` (see `cost.py`), and ``<!-- end -->``; a test says which pages are stale.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def number(value: float) -> str:
 
 
 _MARKED = re.compile(
-    r"(?P<start><!-- figures of (?P<parts>[a-z -]+) -->\n).*?(?P<end><!-- end -->)",
+    r"(?P<start><!-- (?:figures of (?P<parts>[a-z -]+)|costs) -->\n).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
 
@@ -188,9 +188,12 @@ def table(parts: Sequence[str]) -> str:
 
 def with_tables(text: str) -> str:
     """A page with its tables as the results are now."""
+    import cost  # it reads figures
 
     def written(marked: re.Match[str]) -> str:
-        return f"{marked['start']}\n{table(marked['parts'].split())}\n{marked['end']}"
+        parts = marked["parts"]
+        text = table(parts.split()) if parts else f"{cost.tables(cost.Assumptions())}\n"
+        return f"{marked['start']}\n{text}\n{marked['end']}"
 
     return _MARKED.sub(written, text)
 

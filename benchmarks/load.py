@@ -138,15 +138,15 @@ def captions(folder: Path, counts: list[int], runs: int) -> None:
         )
 
 
-def write_captions(folder: Path, source: Path, total: int) -> None:
-    """Writes so many captions, in files of `SHARD`."""
+def write_captions(folder: Path, source: Path, total: int, shard: int = SHARD) -> None:
+    """Writes so many captions, in files of `shard`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     source.mkdir()
     texts = varied(folder)
-    for start in range(0, total, SHARD):
-        part = [next(texts) for _ in range(min(SHARD, total - start))]
+    for start in range(0, total, shard):
+        part = [next(texts) for _ in range(min(shard, total - start))]
         urls = [f"https://example.org/{start + number}" for number in range(len(part))]
         pq.write_table(pa.table({"url": urls, "caption": part}), source / f"{start:09}.parquet")
 

@@ -93,7 +93,7 @@ def apart(measure: Callable[[], Taken]) -> Taken:
 
 
 def compare(folder: Path, number: int, runs: int) -> None:
-    figures = Figures("mine", "python benchmarks/mine.py CAPTIONS")
+    figures = Figures("mine", f"python benchmarks/mine.py CAPTIONS --captions {number}")
     for title, name in SETS.items():
         path = folder / f"{name}.parquet"
         if not path.is_file():

@@ -130,7 +130,8 @@ def _append(file: Any, record: dict[str, Any]) -> None:
 
 
 def overhead(counts: list[int], runs: int) -> None:
-    figures = Figures("overhead", "python benchmarks/study.py overhead")
+    cases = " ".join(map(str, counts))
+    figures = Figures("overhead", f"python benchmarks/study.py overhead --cases {cases}")
     for count in counts:
         taken: dict[str, list[dict[str, float]]] = {"ours": [], "by hand": []}
         for _ in range(runs):
@@ -139,22 +140,17 @@ def overhead(counts: list[int], runs: int) -> None:
                 done = subprocess.run(command_line, check=True, capture_output=True, text=True)
                 measured.append(json.loads(done.stdout))
         for how, name in (("ours", "an image and its answer"), ("by hand", "the same files alone")):
+            pairs = list(zip(taken["ours"], taken[how], strict=True))
             figures.add(
                 f"{name}, {count:,} images",
                 {
                     "ms of CPU": [1000 * one["cpu_s"] / count for one in taken[how]],
                     "ms by the clock": [1000 * one["s"] / count for one in taken[how]],
                     PEAK: [one["peak_mb"] for one in taken[how]],
+                    "ours to it, CPU": [ours["cpu_s"] / one["cpu_s"] for ours, one in pairs],
+                    "ours to it, clock": [ours["s"] / one["s"] for ours, one in pairs],
                 },
             )
-        ratios = {
-            unit: [
-                ours[key] / peer[key]
-                for ours, peer in zip(taken["ours"], taken["by hand"], strict=True)
-            ]
-            for unit, key in (("ms of CPU", "cpu_s"), ("ms by the clock", "s"))
-        }
-        figures.add(f"ratio of the two, {count:,} images", ratios)
 
 
 def once(how: str, images: int) -> None:

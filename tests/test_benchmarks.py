@@ -45,3 +45,16 @@ def test_the_cost_of_images_is_measured(how: str, capsys: pytest.CaptureFixture[
     opened(BENCHMARKS / "study.py").once(how, 16)
     measured = json.loads(capsys.readouterr().out)
     assert measured["cpu_s"] > 0 and measured["peak_mb"] > 0
+
+
+def test_costs_on_paper_divide_what_gpus_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = opened(BENCHMARKS / "cost.py")
+    monkeypatch.setattr(cost, "median", lambda part, name, unit: 2.0)
+    assumed = cost.Assumptions(image_seconds=64, api_seconds=9.6, load_seconds=0)
+    lines = {line[0]: line for line in cost.study_lines(assumed)}
+    assert lines["images"][2:] == (67_500 * 64, True)
+    assert lines["judge behind an API"][2:] == (6750, False)
+    assert lines["records, files, questions"][2] == 67_500 * 2 * 0.002
+    images = next(line for line in cost.study_table(assumed) if line.startswith("| images"))
+    assert images == "| images | 64 s each | 1,200 h | 150 h | 18.8 h |"
+    assert "| spaCy, at the rate of CC3M | 277,778 | 13,889 |" in cost.mining_table(assumed)
