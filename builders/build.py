@@ -202,9 +202,10 @@ def _built(name: str, rows: list[Row], banks: Banks) -> BuiltConfig:
     return BuiltConfig(
         name=name,
         rows=rows,
-        planned=suite.rows + sum(suite.beyond(row, banks) for row in rows)
+        planned=suite.rows + sum(suite.beyond(row) or suite.added(row, banks) for row in rows)
         if suite.rows
         else len(rows),
+        added=sum(suite.added(row, banks) for row in rows),
         breakdown=suite.breakdown,
         **{**stated_facts(name, rows), "license": _config_license(suite.license, rows)},
     )
@@ -294,7 +295,7 @@ def suite_faults(
             yield Fault(row.id, "review", f"people who read it say {vote}: revise its bank entry")
     suite = SUITES[name]
     yield from (fault for fault in suite.faults(rows, banks) if fault.row or complete)
-    own = sum(not suite.beyond(row, banks) for row in rows)
+    own = sum(not (suite.beyond(row) or suite.added(row, banks)) for row in rows)
     if suite.rows is not None and own > suite.rows:
         yield Fault("", "", f"has {own} rows, the suite has {suite.rows}")
 
@@ -329,6 +330,12 @@ def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] |
         return rows
 
     return build_rows
+
+
+def is_addition(bank: Path | None = None) -> Callable[[Row], bool]:
+    """Returns whether a row is of an addition to a bank, see `frozen`."""
+    banks = Banks.at(bank)
+    return lambda row: row.suite in SUITES and SUITES[row.suite].added(row, banks)
 
 
 def sampled(name: str, banks: Banks, seed: int) -> list[Row]:

@@ -201,6 +201,8 @@ class BuiltConfig:
     """How the datasheet tabulates them; None if the card says enough."""
     elsewhere: int = 0
     """Rows in the other folder of a hold-out."""
+    added: int = 0
+    """How many of the rows, the last ones, are of additions to the frozen draw (v1)."""
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,13 @@ def split(build: Build, secret: Secret | None) -> tuple[Build, ...]:
 
 def _part(config: BuiltConfig, held: frozenset[str], private: bool) -> BuiltConfig:
     rows = [row for row in config.rows if (row.id in held) == private]
-    return replace(config, rows=rows, elsewhere=len(config.rows) - len(rows))
+    added = config.rows[len(config.rows) - config.added :]
+    return replace(
+        config,
+        rows=rows,
+        elsewhere=len(config.rows) - len(rows),
+        added=sum((row.id in held) == private for row in added),
+    )
 
 
 def _held_entries(build: Build, secret: Secret) -> set[tuple[str, str]]:

@@ -218,7 +218,9 @@ class SuiteRecipe(Generic[R]):
     """SPDX expression of the rows' license; None if each row has its own."""
     seeded_as: str = ""
     """Config whose rows it is made from, drawn with the same seed; empty: none."""
-    beyond: Callable[[R, Banks], bool] = lambda row, banks: False
-    """Whether a row is in addition to the `rows` of the complete config."""
+    beyond: Callable[[R], bool] = lambda row: False
+    """Whether a row of the first version is in addition to the `rows` of the complete config."""
+    added: Callable[[R, Banks], bool] = lambda row, banks: False
+    """Whether a row is of an addition to the bank, see `frozen`: these stand last."""
     optional: bool = False
     """Whether a bank may hold nothing for it; the release then lacks the config."""

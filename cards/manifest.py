@@ -54,6 +54,8 @@ class ConfigManifest(Struct):
     """Rows of the complete config."""
     elsewhere: int = 0
     """Rows in the other part of a hold-out."""
+    added: int = 0
+    """How many of the rows, the last ones, are of additions to the frozen draw (v1)."""
     source: str
     """Paper and section that define it."""
     summary: str
@@ -201,6 +203,7 @@ def collect(
                 name=config.name,
                 planned=config.planned,
                 elsewhere=config.elsewhere,
+                added=config.added,
                 source=config.source,
                 summary=config.summary,
                 license=config.license,

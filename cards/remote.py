@@ -113,10 +113,22 @@ def is_passing(error: BaseException) -> bool:
         return error.response.status_code in BUSY
     if isinstance(error, (httpx2.TransportError, json.JSONDecodeError)):
         return True
+    if _lacks_xet(error):
+        return False
     # The libraries wrap broken uploads and downloads in errors without an errno. An error of this
     # machine, such as a full disk, has one.
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno is None):
         return error.__cause__ is None or is_passing(error.__cause__)
+    return False
+
+
+def _lacks_xet(error: BaseException | None) -> bool:
+    """Whether an upload failed because the Hub has no Xet storage: it has no address for the
+    token, which hf_xet says in words alone."""
+    while error is not None:
+        if re.search(r"\b404\b.*/xet-write-token/", str(error), re.DOTALL):
+            return True
+        error = error.__cause__
     return False
 
 
@@ -197,6 +209,12 @@ class Repository:
             )
         if isinstance(error, _Damaged):
             return HubError(str(error), code="damaged-file")
+        if _lacks_xet(error):
+            return HubError(
+                f"{self.name}: this Hub has no Xet storage: set HF_HUB_DISABLE_XET=1 and run the "
+                f"same command again",
+                code="hub-refuses",
+            )
         if is_passing(error):
             return HubError(
                 f"{len(self.waits) + 1} attempts failed, the last with {_first_line(error)}; "

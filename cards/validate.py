@@ -104,6 +104,8 @@ class Origin:
     """Readings of the bank's rows; None if unknown."""
     people: Callable[[Collection[str]], PeopleReview | None] | None = None
     """Returns what people said of the rows of some configs; None if unknown."""
+    is_addition: Callable[[Row], bool] | None = None
+    """Whether a row is of an addition to the bank; None if unknown."""
     drawn: Callable[[], str] = lambda: ""
     """How the rebuilt images came about."""
 
@@ -336,6 +338,11 @@ def differences(
     drawn = {*image_columns(config.name), "image_sha256"}
     by_id = {row.id: row for row in expected}
     places = {row.id: place for place, row in enumerate(expected)}
+    if origin.is_addition is not None:
+        kept = [by_id[r["id"]] for r in released if r.get("id") in by_id]
+        if config.added != (added := sum(map(origin.is_addition, kept))):
+            message = f"says {config.added}, the bank gives {added}"
+            yield Problem(MANIFEST, message, row=config.name, field="added")
     last = -1
     for record in released:
         label = str(record.get("id"))
@@ -479,9 +486,10 @@ def _checksum_problems(root: Path, manifest: Manifest) -> Iterator[Problem]:
         yield Problem(CHECKSUMS, f"is of version {checksums.get('version')}", field="version")
     for config in manifest.configs:
         entry = checksums["files"].get(config.file, {})
-        for name in ("sha256", "bytes", "rows", "rows_sha256"):
-            if entry.get(name) != getattr(config, name):
-                message = f"says {entry.get(name)}, but {MANIFEST} says {getattr(config, name)}"
+        for name in ("sha256", "bytes", "rows", "rows_sha256", "added"):
+            stated = entry.get(name, 0 if name == "added" else None)
+            if stated != getattr(config, name):
+                message = f"says {stated}, but {MANIFEST} says {getattr(config, name)}"
                 yield Problem(CHECKSUMS, message, row=config.file, field=name)
 
 

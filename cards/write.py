@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 
 from ..builders.build_result import Build
 from ..release import CHECKSUMS, ReleaseError, foreign_files, read_checksums, sha256_file
@@ -130,7 +131,11 @@ def _write_samples(build: Build, root: Path) -> list[CardSample]:
 
 
 def _write_checksums(manifest: Manifest, root: Path) -> None:
-    logical = {c.file: {"rows": c.rows, "rows_sha256": c.rows_sha256} for c in manifest.configs}
+    logical: dict[str, dict[str, Any]] = {
+        c.file: {"rows": c.rows, "rows_sha256": c.rows_sha256}
+        | ({"added": c.added} if c.added else {})
+        for c in manifest.configs
+    }
     files = {}
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
         name = path.relative_to(root).as_posix()

@@ -211,6 +211,7 @@ def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool =
     from ..builders.bank import DEFAULT_BANK, begin_bank
     from ..builders.build import (
         bank_digest,
+        is_addition,
         read_readings,
         read_reviews,
         rebuilt,
@@ -234,6 +235,7 @@ def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool =
             read_reviews(folder),
             read_readings(folder),
             lambda configs: review_by_people(votes, configs),
+            is_addition(folder),
             lambda: drawings().text("gold"),
         )
     rules = row_checks(folder)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .console import console, new_table, print_note
+from .console import console, new_table, print_note, reasons
 
 if TYPE_CHECKING:
     from ..eval.store.shards import RunShard
@@ -57,6 +57,9 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     gaps = (f"{status.cell.suite} x {status.cell.generator}: {status.gap}" for status in short)
     for gap in dict.fromkeys(gaps):
         output.print(gap, style="dim", highlight=False, markup=False)
+    errors = sum((Counter(status.errors) for status in cells), Counter[str]())
+    for reason in reasons(errors, "error"):
+        output.print(reason, style="dim", highlight=False, markup=False)
     causes = dict.fromkeys(status.cause for status in cells if status.cause)
     for cause in causes:
         output.print(f"failed: {cause}", style="dim", highlight=False, markup=False)

@@ -90,7 +90,7 @@ def prompts(
     sources = {}
     cases: list[Case] = []
     chosen = RowChoice.of(_texts(only))
-    for row in sample_rows(chosen.rows(sampled.rows), limit, opened.together):
+    for row in sample_rows(chosen.rows(sampled), limit, opened.together):
         if not row.lacks_source:
             sources[row.id] = source_image(row)
             cases += (c for c in opened.cases(row, seeds) if opened.draws(c.variant, variants))

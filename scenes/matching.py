@@ -87,7 +87,8 @@ class SearchedImage:
         """Raises DataError for an image whose shape is not the renderer's."""
         if abs(image.width * HEIGHT - image.height * WIDTH) > WIDTH * HEIGHT / 50:
             raise DataError(
-                f"the image is {image.size}, rendered ones are {WIDTH} x {HEIGHT}",
+                f"the image is {image.width} x {image.height}, rendered ones are {WIDTH} x "
+                f"{HEIGHT}",
                 code="wrong-size",
             )
         small = image.convert("RGB").resize(_SHAPE[::-1], Image.Resampling.BOX)

@@ -126,7 +126,7 @@ SUITE = SuiteRecipe(
     "asked for the real and for the altered world.",
     build=build,
     faults=faults,
-    beyond=is_added,
+    added=is_added,
     # All levels, here and in `counterfactual`, are one scene.
     group=lambda row: ("scene", row.group),
     breakdown=("level", "phrasing", "depth", "naive_outcome", "logic_kind"),

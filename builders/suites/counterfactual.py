@@ -122,7 +122,7 @@ SUITE = SuiteRecipe(
     "premise alone (L3): does the image follow the premise or the world it knows?",
     build=build,
     faults=faults,
-    beyond=is_added,
+    added=is_added,
     # L1, L2, L3 and the description in place of the noun are one scene.
     group=lambda row: ("scene", row.group),
     breakdown=("discipline", "level"),

@@ -66,7 +66,7 @@ SUITE = SuiteRecipe(
     "where it is not ours?",
     build=build,
     faults=faults,
-    beyond=is_added,
+    added=is_added,
     # Factual and counterfactual variants.
     group=lambda row: ("rule", row.rule),
     breakdown=("factual",),

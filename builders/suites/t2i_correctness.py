@@ -87,9 +87,14 @@ def additions(
     return {domain: pairs for domain, pairs in added.items() if pairs}
 
 
-def is_beyond(row: T2ICorrectness, banks: Banks) -> bool:
-    """Whether a row is not one of the paper's `ROWS`."""
-    return row.domain == BEYOND or not banks.frozen.holds("pairs", row.provenance.entry)
+def is_beyond(row: T2ICorrectness) -> bool:
+    """Whether a row is of the domain that is released beside the paper's `ROWS`."""
+    return row.domain == BEYOND
+
+
+def is_added(row: T2ICorrectness, banks: Banks) -> bool:
+    """Whether the pair is an addition to the bank."""
+    return not banks.frozen.holds("pairs", row.provenance.entry)
 
 
 def select(
@@ -274,6 +279,7 @@ SUITE = SuiteRecipe(
     build=build,
     faults=faults,
     beyond=is_beyond,
+    added=is_added,
     group=lambda row: ("family", row.family),  # twins name each other
     breakdown=("domain", "basis"),
     composition=Composition(

@@ -248,7 +248,7 @@ SUITE = SuiteRecipe(
     "first-mentioned always stand left?",
     build=build,
     faults=faults,
-    beyond=is_added,
+    added=is_added,
     group=lambda row: entities_group(row.first.name, row.second.name),
     breakdown=("pair_type",),
 )

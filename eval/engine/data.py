@@ -41,11 +41,19 @@ class Rows(NamedTuple):
     """Logical digest of the whole config."""
     commit: str = ""
     """Commit of the repository that they came from; empty for a folder or file."""
+    added: int = 0
+    """How many of them, the last ones, the release has in addition to its frozen rows (v1)."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Rows:
         """Rows that are in no release."""
         return cls(rows, rows_digest([row.model_dump() for row in rows]))
+
+    @property
+    def added_ids(self) -> frozenset[str]:
+        """Ids of the rows that were added to the frozen ones."""
+        total = len(self.rows)
+        return frozenset(self.rows[number].id for number in range(total - self.added, total))
 
 
 _log = logging.getLogger(__name__)
@@ -56,6 +64,8 @@ SMALL = 1_000_000
 """Bytes of a config's file up to which its rows are kept for whoever reads them next."""
 AT_PLACES = "?places=true"
 """Ending of a release whose prompts are to name a place."""
+RELEASE, FROZEN, ADDED = "release", "v1", "added"
+"""Field by which the rows that a release began with are chosen, and those that it has since."""
 _HIDDEN = {"canary", "license", "provenance", "review", "seed_image", "image", "status"}
 
 
@@ -93,7 +103,7 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     if data.endswith(AT_PLACES):
         plain = read_rows(data.removesuffix(AT_PLACES), config, revision)
         placed = Rows.of([SUITES[config].at_place(row) for row in plain.rows])
-        return placed._replace(commit=plain.commit)
+        return placed._replace(commit=plain.commit, added=plain.added)
     root, commit = Path(data), ""
     file_rows = SUITES[config].read_file(data) if config in SUITES else None
     if file_rows is not None:
@@ -112,9 +122,10 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`", code="no-such-file")
     else:
         repo, _, tag = data.partition("@")
-        _, commit = fetch_checksums(repo, revision or tag or None)
+        fetched, commit = fetch_checksums(repo, revision or tag or None)
+        expected = published_file(fetched, config, data)
         rows, digest = _rows_of(_from_hub(repo, config, commit), config, data)
-    numbers = (number for number, row in enumerate(rows) if row.status != "retired")
+    numbers = [number for number, row in enumerate(rows) if row.status != "retired"]
     active = ChosenRows(rows, numbers)
     if not active:
         why = f"all of its {len(rows):,} rows are retired" if rows else "it has no rows"
@@ -122,7 +133,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
             f"{data}, {config}: nothing to draw: {why}; name another release or version",
             code="nothing-to-do",
         )
-    return Rows(active, digest, commit)
+    frozen = len(rows) - int(expected.get("added", 0))
+    return Rows(active, digest, commit, sum(number >= frozen for number in numbers))
 
 
 def _rows_of_folder(root: Path, config: str, data: str) -> tuple[Sequence[Row], str]:
@@ -271,20 +283,24 @@ class RowChoice(NamedTuple):
             parts.append(hashlib.sha256(ids.encode()).hexdigest()[:12])
         return " ".join(["only", *sorted(parts)]) if parts else ""
 
-    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows whose fields fit. Raises UsageError for an unknown field, and where none fits;
-        it names the fields or texts that there are."""
-        where = self.asked[0]
+    def rows(self, listed: Rows) -> Sequence[Row]:
+        """The rows whose fields fit; `RELEASE` is a field of every row. Raises UsageError for an
+        unknown field, and where none fits; it names the fields or texts that there are."""
+        where, rows, added = self.asked[0], listed.rows, listed.added_ids
         for choice, wanted in self.fields.items():
             name, negated = choice.removesuffix("!"), choice.endswith("!")
-            known = [known for known in row_fields(rows[0]) if known != "seeds"]
+            known = [*(known for known in row_fields(rows[0]) if known != "seeds"), RELEASE]
             if name not in known:
                 raise UsageError(
                     f"{where} {choice}=: a row of {rows[0].suite} has no such field: choose from "
                     f"{', '.join(known)}",
                     code="unknown-name",
                 )
-            texts = [row_fields(row).get(name, "") for row in rows]
+            texts = (
+                [ADDED if row.id in added else FROZEN for row in rows]
+                if name == RELEASE
+                else [row_fields(row).get(name, "") for row in rows]
+            )
             numbers = [number for number, text in enumerate(texts) if (text in wanted) != negated]
             if not numbers:
                 there = [repr(text) for text in sorted(set(texts))]

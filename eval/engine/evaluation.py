@@ -136,7 +136,7 @@ class Evaluation:
         check_identity("generator", generator)
         rows = rows or read_rows(settings.data, settings.suite, settings.revision)
         suite, row_index, cases = plan_cases(settings, rows)
-        header = _header(settings, rows, len(row_index), generator)
+        header = _header(settings, rows, row_index, generator)
         lock = RunLock(settings.out, shard)
         try:
             run = Run(settings.out, header, shard)
@@ -187,7 +187,7 @@ class Evaluation:
         """
         suite, row_index, cases = plan_cases(settings, rows)
         if run is None:
-            run = Run(settings.out, _header(settings, rows, len(row_index), {}))
+            run = Run(settings.out, _header(settings, rows, row_index, {}))
         return cls(run, suite, row_index, list(cases), None)
 
     def __enter__(self) -> Self:
@@ -564,7 +564,7 @@ def plan_cases(
     suite = open_suite(settings.suite)
     suite.check_variants(settings.variants)
     only = RowChoice.of(settings.only, asked)
-    sampled = sample_rows(only.rows(rows.rows), settings.limit, suite.together)
+    sampled = sample_rows(only.rows(rows), settings.limit, suite.together)
     if settings.shuffled:
         sampled = in_random_order(sampled, partial(_cluster_of, suite))
     row_index = RowIndex(sampled)
@@ -596,13 +596,14 @@ def _cluster_of(suite: Suite[Any], row: Row) -> str:
 
 
 def _header(
-    settings: RunSettings, rows: Rows, row_count: int, generator: Mapping[str, str]
+    settings: RunSettings, rows: Rows, row_index: RowIndex, generator: Mapping[str, str]
 ) -> RunHeader:
     return RunHeader(
         suite=settings.suite,
         data=settings.data,
         rows_sha256=rows.digest,
-        rows=row_count,
+        rows=len(row_index),
+        added=sum(name in row_index for name in rows.added_ids),
         seeds=settings.seeds if isinstance(settings.seeds, int) else len(settings.seeds),
         limit=settings.limit,
         generator=dict(generator),

@@ -90,6 +90,8 @@ class RunHeader:
     """SHA-256 of the file of cases."""
     commit: str = ""
     """Commit of the repository of the rows when the run was started; empty for others."""
+    added: int = 0
+    """How many of the rows the release has in addition to its frozen ones (v1)."""
 
 
 @dataclass(frozen=True, slots=True)

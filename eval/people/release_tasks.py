@@ -76,7 +76,7 @@ def release_tasks(
         if name not in choice.fields.get("suite", (name,)):
             continue
         try:
-            fitting = choice.rows(read_rows(str(root), name).rows)
+            fitting = choice.rows(read_rows(str(root), name))
         except UsageError as error:
             unfit = error
             continue

@@ -510,12 +510,21 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
             notes.append(
                 f"the {role} is code without a version ({describe(identity)}): pass identity="
             )
+    if added := run.header.added:
+        notes.append(
+            f"{added:,} of {run.header.rows:,} rows: added to the release after v1, in all scores; "
+            f"a run with `--where release=v1` is without"
+        )
     notes += run.notes(outcome.case for outcome in judged)
     failed = [i for i in run.images().values() if i.status == "error"]
     if failed:
         notes.append(
             f"{len(failed):,} images could not be made, the first: {_quoted(failed[0].message)}"
         )
+    errors = Counter(v.raw for o in judged for v in o.verdicts.values() if v.label == "error")
+    if errors:
+        (text, count), total = errors.most_common(1)[0], errors.total()
+        notes.append(f"{count:,} of {total:,} errors of the judge: {_quoted(text)}")
     unread = [v for o in judged for v in o.verdicts.values() if v.label == "unparsed"]
     if unread:
         notes.append(

@@ -121,8 +121,13 @@ class Tally:
     """New verdicts by label."""
     recorded: int = 0
     """Verdicts that were recorded before."""
-    first_error: str = ""
-    """Text of the first verdict `error`."""
+    errors: Counter[str] = field(default_factory=Counter)
+    """Verdicts `error` by their text, in the order of the first of each."""
+
+    @property
+    def first_error(self) -> str:
+        """Text of the first verdict `error`; empty for none."""
+        return next(iter(self.errors), "")
 
 
 @dataclass
@@ -222,8 +227,8 @@ class VerdictLog:
             self._of_case[1].pop(answered.key, None)
             self._of_case[1][answered.key] = answered
         tally.labels[answered.verdict.label] += 1
-        if answered.verdict.label == "error" and not tally.first_error:
-            tally.first_error = answered.verdict.raw
+        if answered.verdict.label == "error":
+            tally.errors[answered.verdict.raw] += 1
 
     def ask(
         self, judge: Judge, questions: Iterable[OpenQuestion], tally: Tally

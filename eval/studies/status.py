@@ -38,6 +38,8 @@ class CellStatus:
     """Count of all questions; 0 until they are counted."""
     cause: str = ""
     """Error that ended it; empty unless it failed."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Texts of the errors of answers and scores, with how many have each."""
     lost: str = ""
     """Shards that are incomplete, in words; empty without any."""
     running: Score | None = None
@@ -157,7 +159,7 @@ def _status(
     run, present, image_counts = images
     cases = run.cases()
     log = study.log_of(cell, run)
-    counts, answered = _answers(study, cell, run, log, present)
+    counts, answered, errors = _answers(study, cell, run, log, present)
     lost = ""
     if events.is_done(cell, run, present):
         state: State = "done"
@@ -181,21 +183,24 @@ def _status(
         verdicts=dict(sorted(counts.items())),
         questions=events.questions(cell),
         cause=cause if state == "failed" else "",
+        errors=dict(errors.most_common()),
         lost=lost,
     )
 
 
 def _answers(
     study: Study, cell: Cell, run: Run, log: VerdictLog | None, present: Mapping[str, str]
-) -> tuple[Counter[str], set[str]]:
-    """Answers or scores by what they are, and the cases that have one."""
+) -> tuple[Counter[str], set[str], Counter[str]]:
+    """Answers or scores by what they are, the cases that have one, and the texts of errors."""
     if cell.scorer:
         scores = study.scores_of(cell, run)
         scored = scores.of_cases(run, run.cases()) if scores else {}
         counts = Counter("error" if pair.error else "answered" for pair in scored.values())
-        return counts, set(scored)
-    counts, answered = Counter[str](), set[str]()
+        return counts, set(scored), Counter(pair.error for pair in scored.values() if pair.error)
+    counts, answered, errors = Counter[str](), set[str](), Counter[str]()
     for answer in log.iter_present(present.items()) if log else ():
         counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
         answered.add(answer.case)
-    return counts, answered
+        if answer.verdict.label == "error":
+            errors[answer.verdict.raw] += 1
+    return counts, answered, errors

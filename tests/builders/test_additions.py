@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from counterprior.builders.bank_faults import bank_faults
 from counterprior.builders.build import rebuilt
 from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.builders.suites import SUITES
+from counterprior.eval.api import prompts
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 PAGE = Path(__file__).parents[2] / "docs" / "first-row.md"
@@ -54,7 +56,7 @@ def test_an_addition_displaces_no_row_of_any_config(bank: Path) -> None:
         old, new = before(config, 0) or [], after(config, 0) or []
         assert new[: len(old)] == old, config
         added[config] = len(new) - len(old)
-        assert all(SUITES[config].beyond(row, Banks.at(bank)) for row in new[len(old) :])
+        assert all(SUITES[config].added(row, Banks.at(bank)) for row in new[len(old) :])
     assert {config: count for config, count in added.items() if count} == ADDED
 
 
@@ -194,3 +196,36 @@ def test_only_prints_the_rows_of_an_added_action(bank: Path, tmp_path: Path, cli
     out = ("--bank", bank, "--only", "human_covering_ears", "--out", tmp_path / "out")
     said = cli("build", *out).stderr
     assert "human_covering_ears: 34 rows of t2i_homogenization; no image" in said
+
+
+def test_a_grown_release_gives_its_frozen_rows_by_name(
+    bank: Path, tmp_path: Path, cli: Cli
+) -> None:
+    release, suite = tmp_path / "new", "t2i_homogenization"
+    built = cli("build", "--config", suite, "--bank", bank, "--out", release)
+    assert built.returncode == 0, built.stderr
+    frozen = {row.id for row in SUITES[suite].build(SHIPPED, random.Random(f"0/{suite}"))}
+    chosen = {
+        where: {case.row for case in prompts(suite, data=str(release), only=where)}
+        for where in ("release=v1", "release=added", "release!=v1")
+    }
+    assert chosen["release=v1"] == frozen
+    assert len(chosen["release=added"]) == ADDED[suite]
+    assert chosen["release=added"] == chosen["release!=v1"] and not chosen["release=added"] & frozen
+    with raises("nothing-to-do", "release=: no row has 'v2': choose from 'added', 'v1'"):
+        prompts(suite, data=str(release), only="release=v2")
+
+    choice = ("--suite", suite, "--data", release, "--where", "first=female teacher")
+    scored = cli(
+        *("eval", *choice, "--generator", "render:", "--judge", "pixels", "--out", tmp_path / "run")
+    )
+    assert "1 of 11 rows: added to the release after v1, in all scores" in " ".join(
+        scored.stdout.split()
+    )
+
+    for name, old in (("manifest.json", '"added": 138'), ("checksums.json", '"added": 138')):
+        text = (release / name).read_text("utf-8")
+        assert text.count(old) == 1
+        (release / name).write_text(text.replace(old, '"added": 137'), encoding="utf-8")
+    checked = cli("validate", release, "--bank", bank)
+    assert f"manifest.json:{suite}:added: says 137, the bank gives 138" in checked.stdout

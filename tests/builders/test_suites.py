@@ -507,7 +507,7 @@ def test_damage_is_found_and_named_by_its_field(name: str) -> None:
 
 def test_conventions_of_countries_stand_behind_the_rows_of_the_paper() -> None:
     built = rows("t2i_correctness")
-    assert [is_beyond(row, BANKS) for row in built] == [False] * ROWS + [True] * (len(built) - ROWS)
+    assert [is_beyond(row) for row in built] == [False] * ROWS + [True] * (len(built) - ROWS)
     assert 12 <= len(built) - ROWS <= 20
     scopes = Counter(row.scope for row in built[ROWS:])
     assert len(scopes) >= 10 and not scopes.keys() & {f"country: {c}" for c in ("US", "GB", "JP")}

@@ -239,6 +239,16 @@ def test_a_failed_first_push_leaves_a_whole_release(
         assert len(Repository(REPO, hub.url).history(commit)) == 2
 
 
+def test_a_hub_without_xet_is_said_by_name(world: World, tmp_path: Path) -> None:
+    refused = ("hub-refuses", "no Xet storage: set HF_HUB_DISABLE_XET=1")
+    with copied(world, tmp_path) as hub:
+        with online("xet"), raises(*refused, error=HubError):
+            push(world.next, at(hub.url, "1.1.0"))
+        assert hub.tags(REPO) == {"v1.0.0": world.first}
+        push(world.next, at(hub.url, "1.1.0"))
+        check_finished(hub, world)
+
+
 def test_a_request_that_hangs_has_failed(world: World, tmp_path: Path) -> None:
     with copied(world, tmp_path) as hub:
         hub.before("POST", "/commit/main$", lambda: time.sleep(1))

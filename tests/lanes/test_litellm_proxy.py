@@ -9,11 +9,6 @@ import io
 import json
 import os
 import shutil
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from PIL import Image
+from processes import serving
 
 pytestmark = pytest.mark.lane
 
@@ -51,36 +47,13 @@ def proxy(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         "router_settings": {"num_retries": 0, "disable_cooldowns": True},
     }
     (tmp_path / "proxy.yaml").write_text(yaml.safe_dump(config))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    where = ("--host", "127.0.0.1", "--port", str(port), "--config", str(tmp_path / "proxy.yaml"))
-    with (tmp_path / "proxy.log").open("wb") as log:
-        process = subprocess.Popen(
-            [str(COMMAND), *where],
-            env={
-                **os.environ,
-                "LITELLM_TELEMETRY": "False",
-                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            },
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(START):
-            assert process.poll() is None, (tmp_path / "proxy.log").read_text()
-            try:
-                urllib.request.urlopen(f"{url}/health/liveliness", timeout=1)
-                break
-            except (urllib.error.URLError, TimeoutError, ConnectionError):
-                time.sleep(1)
+    command = (COMMAND, "--config", tmp_path / "proxy.yaml")
+    local = {"LITELLM_TELEMETRY": "False", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    log, health = tmp_path / "proxy.log", "/health/liveliness"
+    with serving(command, log, health, within=START, **local) as url:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         yield url
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def labels(run: Path) -> Counter[str]:

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import serving
 from tiny_vlm import VLMS
 
 pytestmark = [
@@ -39,31 +34,11 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     folder = tmp_path / "tiny"
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    where = ("--port", str(port), "--host", "127.0.0.1", "--device", "cpu")
-    command = (Path(sys.executable).with_name("transformers"), "serve", folder, *where)
-    with (tmp_path / "serve.log").open("wb") as log:
-        server = subprocess.Popen(
-            [*map(str, command)],
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(START):
-            assert server.poll() is None, (tmp_path / "serve.log").read_text()
-            try:
-                urllib.request.urlopen(f"{url}/health", timeout=1)
-                break
-            except (urllib.error.URLError, TimeoutError):
-                time.sleep(1)
+    transformers = Path(sys.executable).with_name("transformers")
+    command = (transformers, "serve", folder, "--device", "cpu")
+    log = tmp_path / "serve.log"
+    with serving(command, log, "/health", within=START, HF_HUB_OFFLINE="1") as url:
         yield folder, f"{url}/v1"
-    finally:
-        server.kill()
-        server.wait()
 
 
 def test_a_served_model_decides(

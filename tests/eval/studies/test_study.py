@@ -18,7 +18,10 @@ from forking import ForkedProcess, ForkingCommand
 from refusals import assert_refused, raises
 
 from counterprior.errors import InUseError
+from counterprior.eval.api import prompts
+from counterprior.eval.core import ImageRequest
 from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.generators import open_generator
 from counterprior.eval.results.scoring import ScoreSettings, score_runs
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.formats import format_table
@@ -499,3 +502,28 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
         for name in ("one", "two")
     ]
     assert kept[0] == kept[1] and kept[0]
+
+
+def test_summaries_say_why_a_judge_failed(text_release: Path, tmp_path: Path, cli: Cli) -> None:
+    suite = "t2i_homogenization"
+    render, images = open_generator("render:"), tmp_path / "images"
+    images.mkdir()
+    first, *others = prompts(suite, data=str(text_release), limit=2)
+    for case in (first, *others):
+        image = render.generate(ImageRequest(case.prompt, case.seed))
+        image.resize((300, 200) if case is first else image.size).save(images / case.file)
+    plain = {
+        "data": str(text_release),
+        "suites": {suite: {"limit": 2}},
+        "generators": {"mine": f"folder:{images}"},
+        "judges": {"px": "pixels"},
+    }
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(plain))
+    why = "pixels: the image is 300 x 200, rendered ones are 512 x 384"
+    done = cli("study", "run", tmp_path / "s.yaml", "--out", tmp_path / "out")
+    assert f"1 error: {why}" in done.stdout
+    assert f"1 error: {why}" in cli("study", "status", tmp_path / "out").stdout
+    where = ("--suite", suite, "--data", text_release, "--limit", 2, "--out", tmp_path / "run")
+    judged = cli("eval", *where, "--generator", f"folder:{images}", "--judge", "pixels")
+    assert f"counterprior: pixels: 1 error: {why}" in judged.stderr
+    assert f"note: 1 of 1 errors of the judge: {why}" in " ".join(judged.stdout.split())
