@@ -206,9 +206,8 @@ def _frozen(suite: str, out: Path) -> Path:
     return small_release(out, [suite], lambda _: rows, seed_images="none")
 
 
-EDITED = (
-    pytest.mark.lane
-)  # its scores are those of `t2i_correctness`, on edits as the other i2i has
+# Its scores are those of `t2i_correctness`, and it edits as `i2i_homogenization` does.
+EDITED = pytest.mark.lane
 
 
 @pytest.mark.parametrize(
