@@ -64,7 +64,10 @@ def pack_study(root: Path, out: Path) -> int:
             data = path.read_bytes()
             if secret := scrubber.leak(data):
                 raise DataError(
-                    f"{path} would publish {secret}; nothing was written", code="secret-found"
+                    f"{path} would publish {secret}; nothing was written",
+                    "name data by a path relative to where you run, and draw images by the study "
+                    "rather than from a folder; run it in a new --out",
+                    code="secret-found",
                 )
             name = path.relative_to(root).as_posix()
             packed.writestr(ZipInfo(name, _TIME), data, ZIP_LZMA)
