@@ -22,8 +22,8 @@ from counterprior.eval.suites.gold import T2ICorrectnessGoldSuite
 Asked = tuple[Case, dict[str, tuple[str, ...]]]
 """A case, and the labels of each of its questions."""
 ROWS = 4
-BY_DEFAULT = ("t2i_homogenization", "counterfactual", "spatial_visor")
-"""One suite of each family; the others are a lane."""
+BY_DEFAULT = ("t2i_homogenization", "counterfactual", "spatial_uc")
+"""One suite of each family, the quickest; the others are a lane."""
 FLAT = Image.new("RGB", (32, 32))
 
 
