@@ -79,7 +79,7 @@ def write_corpus(
         rows.append({"image": str((run / "images" / case.file).resolve()), "caption": caption})
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / "captions.jsonl", rows)
-    return {"images": len(rows), "left out": unseen}
+    return {"images": len(rows), "excluded": unseen}
 
 
 def swapped(prompt: str) -> str:

@@ -301,6 +301,7 @@ def report(
             progress=progress,
             bases=study.base_runs() if study else None,
             margins=study.file.margins if study else None,
+            judge_names=study.judge_names() if study else None,
             full_size=site.full_size,
         )
     print(page)

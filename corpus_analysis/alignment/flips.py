@@ -281,5 +281,5 @@ with its mirror image. The trainers of diffusers read `image` and `text` (`--tra
 | --- | --- |
 {rows}
 
-Left out: {dropped or "none"}. The images belong to their owners; use them for research only.
+Excluded: {dropped or "none"}. The images belong to their owners; use them for research only.
 """

@@ -49,15 +49,17 @@ def render_pages(
     runs: Sequence[RunContents],
     boards: Sequence[Leaderboard],
     galleries: Mapping[str, Mapping[str, Any]],
+    judge_names: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Every page by file name.
 
-    galleries: slug of a run, or suite of several runs -> its data, see `gallery`.
+    galleries: slug of a run, or suite of several runs -> its data, see `gallery`; judge_names: as
+    in `short_judges`.
     """
     suites = by_suite(runs)
     identities = {j.result.judge: j.result.card.identity for run in runs for j in run.judged}
     by_description = {describe(identity): name for name, identity in identities.items()}
-    short = short_judges(identities)
+    short = short_judges(identities, judge_names)
     # A leaderboard names its judge by the description that all of its runs share.
     short |= {description: short[name] for description, name in by_description.items()}
     compared = [suite for suite in suites if suite in galleries]

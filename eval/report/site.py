@@ -37,14 +37,16 @@ def write_report(
     bases: Mapping[Path, Path] | None = None,
     full_size: bool | None = None,
     margins: Mapping[str, float] | None = None,
+    judge_names: Mapping[str, str] | None = None,
 ) -> Path:
     """Scores judged runs and writes the site to a folder; returns its first page.
 
     exports: names of `exports.FORMS` to write as well; dataset: NAMESPACE/NAME@vX.Y.Z of the
     benchmark on the Hub, for the form `hub`; bases, margins: as in `read_contents`; full_size:
-    whether to include images at full size, None for at most `FEW_IMAGES`. An existing report is
-    written over, its thumbnails are reused. The same runs give the same bytes. Raises RunError for
-    a folder with anything else, and for runs that can't be compared.
+    whether to include images at full size, None for at most `FEW_IMAGES`; judge_names: description
+    of a judge -> its name in the study's file. An existing report is written over, its thumbnails
+    are reused. The same runs give the same bytes. Raises RunError for a folder with anything else,
+    and for runs that can't be compared.
     """
     score = score or ScoreSettings()
     hub = check_forms(exports, dataset)
@@ -62,7 +64,7 @@ def write_report(
             galleries[suite] = comparison(members, [galleries[run.slug] for run in members])
     written = {*thumbnails.values(), *full_images, *clips.values()}
     scrubber = Scrubber(runs)
-    pages = render_pages(title, contents, boards, galleries)
+    pages = render_pages(title, contents, boards, galleries, judge_names)
     scrubbed = ((name, scrubber.page(text)) for name, text in pages.items())
     files = {digest: out / name for digest, name in thumbnails.items()}
     for name, text in chain(scrubbed, export(exports, contents, hub, files)):

@@ -26,7 +26,7 @@ STILL = "image"
 MEANINGS = {
     "first_frame": "Share of clips whose first judged frame is judged {label}.",
     "last_frame": "Share of clips whose last judged frame is judged {label}.",
-    "most_frames": "Share of clips of which most frames are judged {label}; a tie is left out.",
+    "most_frames": "Share of clips of which most frames are judged {label}; a tie is excluded.",
     "frame_share": "Share of a clip's frames with an answer that are judged {label}, as a mean "
     "over clips.",
     "changed": "Share of clips in which the answer changes at least once from one judged frame to "

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..core import describe
+
 
 def short_names(roots: Sequence[Path]) -> list[str]:
     """The shortest ends of the paths that tell the runs apart, also as file names."""
@@ -37,8 +39,12 @@ def brief(name: str, suite: str) -> str:
     return name.removeprefix(f"{suite}/")
 
 
-def short_judges(identities: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def short_judges(
+    identities: Mapping[str, Mapping[str, str]], own_names: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Name of a judge -> short name of its model, or its kind; the full name where two are alike.
+
+    own_names: description of a judge -> its name in the study's file, which is taken instead.
 
     >>> short_judges({"hf-vlm:Qwen/Qwen3-VL-8B": {"kind": "hf-vlm", "model": "Qwen/Qwen3-VL-8B"}})
     {'hf-vlm:Qwen/Qwen3-VL-8B': 'Qwen3-VL-8B'}
@@ -48,6 +54,7 @@ def short_judges(identities: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         code = identity.get("name", "") if identity["kind"] == "python" else ""
         model = identity.get("model") or code or identity["kind"]
         plain = re.fullmatch(r"[\w./@:+-]+", model)
-        short[name] = model.rstrip("/").rpartition("/")[2] if plain else name
+        of_model = model.rstrip("/").rpartition("/")[2] if plain else name
+        short[name] = (own_names or {}).get(describe(identity), of_model)
     counts = Counter(short.values())
     return {name: text if counts[text] == 1 else name for name, text in short.items()}

@@ -23,6 +23,7 @@ from typing import Any
 from ...errors import DataError, InUseError
 from ...specs import without_secrets
 from ...storage import Lock, holds_only_locks, write_json, write_whole
+from ..core import describe
 from ..engine.data import RowChoice
 from ..engine.evaluation import RunSettings
 from ..engine.image_scores import ScoreLog, scoring_identity
@@ -216,6 +217,17 @@ class Study:
         return {
             self.root / cell.folder: self.root / "runs" / cell.suite / cell.generator.split("+")[0]
             for cell in self.cells
+        }
+
+    def judge_names(self) -> dict[str, str]:
+        """Description of each judge that was opened -> its name in the file."""
+        opened = self.models.read()["judges"]
+        return {
+            describe(
+                judging_identity(opened[cell.judge]["identity"], cell.persona, cell.frames)
+            ): cell.judge
+            for cell in self.cells
+            if cell.judge in opened
         }
 
     def _claim(self) -> Lock:

@@ -642,7 +642,7 @@ class _Table:
                     if (text := exclusions_text(score))
                 )
                 where = f"{line.name}, {line.section}" if line.section else line.name
-                yield f"n of {where}: {ns}." + (f" Left out: {lost}." if lost else "")
+                yield f"n of {where}: {ns}." + (f" Excluded: {lost}." if lost else "")
         for run, alphas in self._alphas().items():
             yield f"{run}: Krippendorff's alpha of all who answered {alphas}."
         for folder, notes in self._run_notes():

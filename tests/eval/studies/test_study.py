@@ -305,7 +305,8 @@ def test_the_command_line_says_what_failed(text_release: Path, tmp_path: Path, c
     assert_refused(report, "incomplete-run", tmp_path / "out", "1 of", "x shut", exit_code=1)
     place = (tmp_path / "out", "--out", tmp_path / "site", "--partial")
     report = cli("report", *place, "--export", "inspect")
-    assert report.returncode == 0 and (tmp_path / "site" / "index.html").exists()
+    first_page = (tmp_path / "site" / "index.html").read_text()
+    assert report.returncode == 0 and "by px; 95 % CI" in first_page, "the study's own name"
     (log,) = (tmp_path / "site" / "export" / "inspect").glob("*.json")
     exported = json.loads(log.read_text())
     assert "_t2i-homogenization_" in log.name and exported["results"]["scores"]
