@@ -38,7 +38,6 @@ CONFIG = "label_config.xml"
 IMAGES = "images"
 LOCAL_FILES = "/data/local-files/?d="
 """Where Label Studio serves files of its document root."""
-DYNAMIC_TITLE = "Your answer to the question above"
 NOTE = "note"
 """Name of the free text, in a form that has one."""
 _COUNTS = ("skipped", "empty", "incomplete", "drafts", "unlabeled", "shown_a_prediction")
@@ -199,8 +198,7 @@ def labeling_config(form: ReviewForm, images: int, dynamic: bool = False) -> str
         ET.SubElement(view, "Image", name=tag, value=f"${tag}")
     target = "image" if images else "text"
     for field in form.fields:
-        # The title counts the digits of a question in plain order; a task's own may be others.
-        ET.SubElement(view, "Header", value=DYNAMIC_TITLE if dynamic else field.title)
+        ET.SubElement(view, "Header", value=field.title)
         attributes = {"name": field.name, "toName": target, "choice": "single", "required": "true"}
         if dynamic:
             ET.SubElement(view, "Choices", attributes, value="$options")

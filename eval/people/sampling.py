@@ -357,7 +357,9 @@ def _askable(runs: Mapping[str, Run]) -> Iterator[SampledItem]:
                         (name,),
                         question=question.name,
                         asked=(CLIP_PREAMBLE if image.frames else "") + question.prompt.strip(),
-                        answers=tuple((label, digit) for digit, label in question.answers.items()),
+                        answers=tuple(
+                            (label, digit) for digit, label in sorted(question.answers.items())
+                        ),
                     )
 
 

@@ -111,15 +111,10 @@ def test_images_are_labeled_by_keyboard(
 @pytest.mark.parametrize("kind", ["quality", "compare"])
 def test_quality_is_rated_by_keyboard(tmp_path: Path, kind: str) -> None:
     asked = cases(3)
-    runs = []
-    for name in ("plain", "secret-method"):
-        root = image_run(tmp_path / name, asked, {case.id: 90 for case in asked})
-        for number, case in enumerate(asked):
-            left, right = PAIRS[number] if name == "plain" else PAIRS[number][::-1]
-            prompt = f"A photo of a {left} to the left of a {right}."
-            image = RenderGenerator().generate(ImageRequest(prompt, number))
-            (root / "images" / case.file).write_bytes(encode_png(image))
-        runs.append(root)
+    runs = [
+        image_run(tmp_path / name, asked, {case.id: shade for case in asked})
+        for name, shade in (("plain", 60), ("secret-method", 200))
+    ]
     keys = list("213" if kind == "compare" else "761") * 2 + ["2"]
     seen, labels = labeled(tmp_path, kind, keys, tmp_path, runs)
     assert "secret-method" not in seen["body"] and "row0" not in seen["body"]

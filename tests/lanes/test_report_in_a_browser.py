@@ -106,16 +106,17 @@ def test_pages_fit_a_phone_are_accessible_and_their_buttons_work(site: Path) -> 
         assert needed <= width, (page, needed)
         assert faults == [], (page, theme)
     (result,) = json.loads((site / "report.json").read_text())["results"]
-    hom = next(s for s in result["scores"] if (s["name"], s["group"]) == ("hom", "all"))
+    scores = result["scores"]
+    headline = next(s for s in scores if (s["name"], s["group"]) == ("order_bias", "all"))
     head, row = seen["csv"].strip().splitlines()
     told = dict(zip(head.split(","), row.split(","), strict=True))
-    assert (float(told["value"]), int(told["n"])) == (hom["value"], hom["n"])
-    assert [float(told["low"]), float(told["high"])] == hom["interval"]
+    assert (float(told["value"]), int(told["n"])) == (headline["value"], headline["n"])
+    assert [float(told["low"]), float(told["high"])] == headline["interval"]
     assert seen["markdown"].splitlines()[1] == "| --- | --- |"
     assert seen["latex"].splitlines()[1:3] == ["\\begin{tabular}{ll}", "\\toprule"]
     assert "t2i\\_homogenization" in seen["latex"]
     shown, whole = seen["rows"]
-    assert 0 < shown < whole == len(result["scores"])
+    assert 0 < shown < whole == len(scores)
     assert "order of mention" in seen["meaning"] or "first-mentioned" in seen["meaning"]
     large, preview = seen["large"]
     assert large == 512 > preview == 256 and seen["mirrored"] == 0

@@ -76,7 +76,6 @@ def test_a_project_and_back_by_command(run: Path, tmp_path: Path) -> None:
     view = ET.fromstring((out / "label_config.xml").read_text())
     used = {one.get("value", "")[1:] for one in view if one.get("value", "").startswith("$")}
     assert used == {"text", "image", "options"} <= tasks[0]["data"].keys()
-    assert "1 as the question says" not in ET.tostring(view, encoding="unicode")  # digits vary
     assert [one["hotkey"] for one in tasks[0]["data"]["options"]] == ["1", "2", "3"]
     options = [one["value"] for one in tasks[0]["data"]["options"]]
     assert sorted(options) == ["first_left", "first_right", "invalid"]
