@@ -49,7 +49,7 @@ class InferenceOptions(ServedOptions):
     not_sent: ClassVar[frozenset[str]] = ServedOptions.not_sent | {"bill_to"}
 
     bill_to: str | None = None
-    """Organization on Hugging Face that pays."""
+    """Organization on Hugging Face to which calls are billed."""
     guidance_scale: float | None = None
     """How closely the image follows the prompt."""
     height: int | None = None

@@ -67,7 +67,8 @@ class GuidanceOptions(Options):
     """Options of `psg`: how attention is guided. The preset sets what a spec doesn't."""
 
     steps: Annotated[int, Field(ge=0), OF_PRESET] = 0
-    """First steps that are guided; with 0 the image is the plain one, bit for bit."""
+    """Number of guided steps, from the first; with 0, the image is bit for bit the image without
+    the method."""
     scale: Annotated[float, Field(gt=0), OF_PRESET] = 1
     """Factor of the gradient at the first step."""
     size: Annotated[int, Field(ge=0), Unit("positions"), OF_PRESET] = 0
@@ -77,7 +78,8 @@ class GuidanceOptions(Options):
     smooth: Annotated[float, Field(ge=0), Unit("positions"), OF_PRESET] = 0
     """Standard deviation of a Gaussian over the maps."""
     loss: Literal["paper", "authors"] = "paper"
-    """-PoS^2 of the stated order, or PoS^2 of the wrong order as in the authors' program."""
+    """-PoS^2 of the stated order (`paper`), or PoS^2 of the wrong order (`authors`, as in their
+    program)."""
     words: Literal["plain", "and"] = "plain"
     """With `and`, the prompt says "and" instead of its spatial words: the paper's variant "(2)"."""
     updates: PositiveInt = 1

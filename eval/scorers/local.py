@@ -24,7 +24,7 @@ class LocalModelOptions(DeviceOptions):
     revision: str | None = None
     """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
     dtype: Dtype = "float32"
-    """Numbers that it computes in; the published scores were computed in float32."""
+    """Number format of the computation; the published scores were computed in float32."""
 
 
 class LocalScorerOptions(LocalModelOptions):
