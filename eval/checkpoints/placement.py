@@ -27,7 +27,7 @@ class ModelOptions(DeviceOptions):
     """Options of a model that runs here."""
 
     revision: str | None = None
-    """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
+    """Branch, tag or commit on the Hub. The run records the commit."""
     dtype: Dtype | None = None
     """Number format of the computation; by default float32 on the CPU and bfloat16 elsewhere."""
 
