@@ -54,8 +54,8 @@ class PinnedOptions(DeviceOptions, ThresholdOptions):
     """Options of a model of transformers, pinned to a commit."""
 
     revision: str | None = None
-    """Commit of the model on the Hub, 40 hexadecimal digits; required unless a published setup has
-    it."""
+    """Commit of the model on the Hub, 40 hexadecimal digits; required unless the package knows
+    the commit of the model."""
     batch: Annotated[int, Field(ge=1, le=1024), Unit("images")] = 1
     """Images in one forward pass; in half precision, it changes the last digits."""
 
