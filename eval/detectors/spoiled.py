@@ -25,7 +25,7 @@ class Spoiling(Options, extra="allow"):
     undeclared: ClassVar[str] = "options of the other detector"
 
     jitter: Annotated[NonNegativeInt, Unit("pixels")] = 0
-    """Largest shift of a mask across and down; what leaves the image is lost."""
+    """Largest shift of a mask, horizontally and vertically. Parts that leave the image are lost."""
     opening: Annotated[NonNegativeInt, Unit("pixels")] = 0
     """Radius r of a square of side 2 r + 1. Parts of a mask that are thinner than this square
     vanish."""

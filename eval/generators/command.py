@@ -46,7 +46,7 @@ class CommandOptions(Options):
     timeout: Seconds = 600
     """Time after which the command and its subprocesses are killed."""
     worker: bool = False
-    """1: the program is started only once, and reads requests as JSON lines."""
+    """Whether the program is started only once and reads requests as JSON lines."""
     ending: Literal["png", "jpg", "webp", "gif", "mp4", "webm"] = "png"
     """File ending of `{output}`. The format is read from the file's content."""
 

@@ -59,7 +59,7 @@ class ChatJudgeOptions(ConnectionOptions):
     """Number of alternatives to the first token that the server should return; the API gives at
     most 20."""
     clips: Clips = "frames"
-    """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
+    """Whether the judge sees each chosen frame of a clip alone, or all chosen frames together."""
     answer: Literal["label", "scale"] = "label"
     """How free yes/no questions are answered: `label` by a digit for yes or no, `scale` by a number
     from 0 to 10. With `logprobs`, the expected number counts."""

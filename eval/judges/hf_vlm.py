@@ -32,7 +32,7 @@ class LocalJudgeOptions(ModelOptions):
     min_mass: Share = 0.5
     """Least total probability of the allowed answers; below it, the answer is unparsed."""
     clips: Clips = "frames"
-    """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
+    """Whether the judge sees each chosen frame of a clip alone, or all chosen frames together."""
 
 
 class LocalJudge(VisionModel):

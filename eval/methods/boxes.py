@@ -75,9 +75,9 @@ class BoxesOptions(Options):
     scale: Annotated[float, Field(gt=0)] = 20
     """Of boxdiff: factor of the gradient; it falls to sqrt(1/2) of itself over all steps."""
     size: Annotated[int, Field(ge=0), Unit("positions")] = 16
-    """Of boxdiff: longer side of the maps that are used; 0 for the largest."""
+    """Of boxdiff: longer side of the attention maps that are used; 0 for the largest maps."""
     smooth: Annotated[float, Field(ge=0), Unit("positions")] = 0.5
-    """Of boxdiff: standard deviation of a Gaussian over the maps."""
+    """Of boxdiff: standard deviation of a Gaussian that smooths the attention maps."""
     share: Annotated[float, Field(gt=0, le=1)] = 0.2
     """Of boxdiff: share of the positions in and outside a box that count: those with the most
     attention."""
