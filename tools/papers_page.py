@@ -23,24 +23,25 @@ PAPERS = {
 }
 """Prefix of a row's name -> its paper."""
 STATES = {
-    "as published": "are as published, or more",
+    "as published": "work as published",
     "in part": "differ, or are missing, in part",
-    "differs": "differ on purpose, or can't be repeated by anybody",
+    "differs": "differ on purpose or can't be repeated",
     "not yet": "are missing",
 }
 """State of a row -> what the page says of its rows."""
 RECIPE = re.compile(r"counterprior study recipes (\S+)( --offline)? > \S+\.yaml")
 HEAD = """# The papers, line by line
 
-This page lists {rows} things from five papers, and the command that shows each of them here:
-{states}.
-The note of a row that differs says why. [papers.csv](papers.csv) has every command in full.
+This page lists {rows} results and methods of five papers, and the command that repeats each of
+them: {states}. The notes say what differs.
+[papers.csv](papers.csv) has every command in full.
 
 Commands that draw images need a release (`counterprior build --out dist/counterprior`). `RUN` and
 `STUDY` stand for your own folders.
 
-A recipe repeats a table or figure of a paper. With `--offline`, it uses the renderer instead of its
-models and rules instead of judges that need weights, so it runs in seconds:
+A *recipe* is a study file that repeats a table or figure of a paper. With `--offline`, a recipe
+draws simple scenes with the generator `render:` instead of running the paper's models, and uses
+judges that need no weights. So it runs in seconds:
 
 ```console
 $ counterprior study recipes pse-12 --offline > study.yaml
@@ -48,8 +49,8 @@ $ counterprior study run study.yaml --out studies/pse-12
 $ counterprior study table studies/pse-12
 ```
 
-The numbers are then the renderer's numbers. If the renderer can't draw a thing, its cases fail, and
-`study run` ends with exit code 1.
+The numbers then say nothing about the paper's models. If the renderer can't draw a thing, the
+images of this thing fail, and `study run` ends with exit code 1.
 """
 
 

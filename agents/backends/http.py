@@ -98,9 +98,9 @@ class ConnectionOptions(Options):
     """How a server is asked; changes no answer."""
 
     timeout: Annotated[float, Field(ge=0.01), Unit("seconds")] = 600
-    """Time until the last byte of an answer, after which an attempt counts as lost."""
+    """Time limit for a whole answer; after it, the attempt counts as lost."""
     attempts: PositiveInt = RetryPolicy.attempts
-    """Most attempts at a call."""
+    """Largest number of attempts at a call."""
 
 
 class BackendOptions(ConnectionOptions):

@@ -34,7 +34,7 @@ class ChatCaptionerOptions(ConnectionOptions):
     temperature: Annotated[float, Field(ge=0)] | None = None
     """Sent only if set; several newer models reject it."""
     max_tokens: CaptionTokens = MAX_TOKENS
-    """Longest caption."""
+    """Longest caption, in tokens."""
 
 
 class DrawingModelOptions(ConnectionOptions, extra="allow"):
@@ -43,7 +43,7 @@ class DrawingModelOptions(ConnectionOptions, extra="allow"):
     undeclared: ClassVar[str] = "options of the generator of the same spec"
 
     max_tokens: CaptionTokens = MAX_TOKENS
-    """Longest caption."""
+    """Longest caption, in tokens."""
 
 
 class ChatCaptioner:

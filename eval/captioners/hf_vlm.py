@@ -22,7 +22,7 @@ class LocalCaptionerOptions(ModelOptions):
     """Options of the captioner `hf-vlm`."""
 
     max_tokens: CaptionTokens = MAX_TOKENS
-    """Longest caption."""
+    """Longest caption, in tokens."""
 
 
 class LocalCaptioner(VisionModel):

@@ -166,7 +166,7 @@ class LoraFile:
     version: str
     """The commit, or the digest of the file."""
     scale: float = 1.0
-    """Factor of the weights."""
+    """Factor of the low-rank weights."""
 
     @classmethod
     def find(cls, lora: str, file: str, revision: str | None, scale: float) -> Self:

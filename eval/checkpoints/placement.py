@@ -20,16 +20,16 @@ class DeviceOptions(Options):
     """Where a model computes."""
 
     device: str | None = None
-    """Device as torch names it, such as `cpu` or `cuda:1`; by default the best that is there."""
+    """Device as torch names it, such as `cpu` or `cuda:1`; by default a GPU if there is one."""
 
 
 class ModelOptions(DeviceOptions):
     """Options of a model that runs here."""
 
     revision: str | None = None
-    """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
+    """Branch, tag or commit on the Hub. The run records the commit."""
     dtype: Dtype | None = None
-    """Numbers that it computes in; by default float32 on the CPU and bfloat16 elsewhere."""
+    """Number format of the computation; by default float32 on the CPU and bfloat16 elsewhere."""
 
 
 class LoadError(RunFailed):

@@ -54,9 +54,10 @@ class PinnedOptions(DeviceOptions, ThresholdOptions):
     """Options of a model of transformers, pinned to a commit."""
 
     revision: str | None = None
-    """Commit of a model on the Hub, 40 hexadecimal digits; needed except for published ones."""
+    """Commit of the model on the Hub, 40 hexadecimal digits; required unless the package knows
+    the commit of the model."""
     batch: Annotated[int, Field(ge=1, le=1024), Unit("images")] = 1
-    """Images that are looked at together; in half precision it changes the last digits."""
+    """Images in one forward pass; in half precision, it changes the last digits."""
 
 
 class CheckpointModel:
@@ -373,7 +374,7 @@ class GroundedSamOptions(PinnedOptions):
     sam: str = "facebook/sam-vit-huge"
     """Model of the masks, a folder or a repository."""
     sam_revision: str | None = None
-    """Commit of that model."""
+    """Commit of the model of the masks."""
 
 
 class GroundedSam(SamOnBoxes):

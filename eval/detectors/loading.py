@@ -27,7 +27,7 @@ class ThresholdOptions(Options):
     """Options of a detector with a threshold."""
 
     threshold: Share | None = None
-    """Smallest score of a detection; by default as the model's users set it."""
+    """Smallest score of a detection; by default the threshold that is usual for the model."""
 
     def over(self, usual: float) -> float:
         """The threshold, `usual` where a spec gives none."""

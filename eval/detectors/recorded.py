@@ -51,7 +51,7 @@ class RecordedOptions(Options):
     names: Path | None = None
     """COCO's `instances.json`, with the categories of COCO results."""
     role: Literal["primary", "secondary"] = "primary"
-    """In our own format: the one of a row's two detectors that is read."""
+    """In our own format: which of a row's two detectors to read."""
 
 
 class RecordedDetector(SingleImageDetector):

@@ -25,9 +25,10 @@ class Spoiling(Options, extra="allow"):
     undeclared: ClassVar[str] = "options of the other detector"
 
     jitter: Annotated[NonNegativeInt, Unit("pixels")] = 0
-    """Largest shift of a mask across and down; what leaves the image is lost."""
+    """Largest shift of a mask, horizontally and vertically. Parts that leave the image are lost."""
     opening: Annotated[NonNegativeInt, Unit("pixels")] = 0
-    """Radius r of the square of side 2 r + 1 that opens a mask: thinner parts vanish."""
+    """Radius r of a square of side 2 r + 1. Parts of a mask that are thinner than this square
+    vanish."""
     dropout: Share = 0
     """Probability that a pixel of a mask is dropped."""
     seed: NonNegativeInt = 0

@@ -44,11 +44,11 @@ class CommandOptions(Options):
     """Options of `command`."""
 
     timeout: Seconds = 600
-    """Time after which the command, and all that it started, is killed."""
+    """Time after which the command and its subprocesses are killed."""
     worker: bool = False
-    """With 1 the program is started once and reads requests as JSON lines."""
+    """Whether the program is started only once and reads requests as JSON lines."""
     ending: Literal["png", "jpg", "webp", "gif", "mp4", "webm"] = "png"
-    """Ending of the name of `{output}`; the file's content decides its format."""
+    """File ending of `{output}`. The format is read from the file's content."""
 
 
 class CommandGenerator:

@@ -43,7 +43,8 @@ from . import REPORT
 SHORT = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
 """Options with a shorter name than the argument."""
 BOUND = 2 / 255
-"""Largest difference of a pixel, of 0 to 1, between an image of a batch and the single one."""
+"""Largest allowed difference of a pixel (from 0 to 1) between an image drawn in a batch and drawn
+alone."""
 PROBES = ("A dog.", "A photo of a cat that sits on the left of a red bicycle in a quiet park.")
 """Prompts of different lengths, to measure batches with."""
 MORE_PROMPTS = ("prompt_2", "prompt_3", "prompt_4")
@@ -71,29 +72,31 @@ class DiffusersOptions(ModelOptions, extra="allow"):
     undeclared: ClassVar[str] = "steps, guidance and every plain argument of the pipeline's call"
 
     pipeline: str = ""
-    """Another class of diffusers for the same weights, such as one that edits."""
+    """Another class of diffusers for the same weights, for example to edit images."""
     offload: Literal["false", "true", "sequential"] = "false"
-    """Whether parts of the model wait on the CPU: whole ones, or layer by layer."""
+    """Whether parts of the model are kept on the CPU until needed: whole parts, or layer by
+    layer."""
     compile: bool = False
     """Whether the denoiser is compiled."""
     batch: Annotated[int, Field(ge=1, le=999), Unit("images")] = 1
-    """Images that are drawn in one call, where that gives the same images."""
+    """Images drawn in one call, if this gives the same images."""
     batch_bound: Annotated[float, Field(ge=0, lt=1000)] = BOUND
-    """Largest difference of a pixel, of 0 to 1, between an image of a batch and the single one."""
+    """Largest allowed difference of a pixel (from 0 to 1) between an image drawn in a batch and
+    drawn alone."""
     fps: Annotated[float, Field(ge=0.1, lt=1000), Unit("frames a second")] | None = None
     """Speed of a clip; by default the pipeline's own, or 16."""
     scheduler: str = ""
-    """Scheduler of diffusers in place of the model's, such as `UniPCMultistep`."""
+    """Scheduler of diffusers that replaces the model's, such as `UniPCMultistep`."""
     shift: Annotated[float, Field(gt=0, lt=1000)] | None = None
-    """Shift of the steps toward noise, of flow matching; a shift by image size is turned off."""
+    """Shift of the flow-matching steps toward noise; turns off a shift by image size."""
     lora: str | None = None
     """Folder, file or repository of low-rank weights."""
     lora_file: str = LORA_FILE
-    """Name of their file."""
+    """Name of the file of the low-rank weights."""
     lora_revision: str | None = None
-    """Branch, tag or commit of their repository."""
+    """Branch, tag or commit of the repository of the low-rank weights."""
     lora_scale: Annotated[float, Field(ge=-100, lt=1000)] = 1
-    """Factor of the weights."""
+    """Factor of the low-rank weights."""
 
 
 class DiffusersGenerator:

@@ -50,15 +50,15 @@ class FolderOptions(Options):
     manifest: Path | None = None
     """Table with the columns `case` and `file`, instead of a template."""
     layout: str = ""
-    """How another benchmark names its images, instead of a template."""
+    """Naming scheme of another benchmark, instead of a template."""
     name: str = ""
     """Name of the model that made the images; by default that of the folder."""
     prompts: Path | None = None
     """With a layout: list of the prompts by id, or folder of text files."""
     grid: Annotated[int, Field(ge=1, le=2)] | None = None
-    """With a layout: images on a side of each file."""
+    """With a layout: number of images along a side of each file."""
     model: str = ""
-    """With a layout: model whose images are read, of several models side by side."""
+    """With a layout: the model whose images are read, if the folder has several models."""
     revision: str | None = None
     """With the layout `imagedataset`: branch, tag or commit of the Hub."""
 

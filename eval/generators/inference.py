@@ -49,11 +49,11 @@ class InferenceOptions(ServedOptions):
     not_sent: ClassVar[frozenset[str]] = ServedOptions.not_sent | {"bill_to"}
 
     bill_to: str | None = None
-    """Organization on Hugging Face that pays."""
+    """Organization on Hugging Face to which calls are billed."""
     guidance_scale: float | None = None
     """How closely the image follows the prompt."""
     height: int | None = None
-    """Pixels."""
+    """Height in pixels."""
     negative_prompt: str | None = None
     """Description of what the image should not show."""
     num_inference_steps: int | None = None
@@ -61,7 +61,7 @@ class InferenceOptions(ServedOptions):
     scheduler: str | None = None
     """Name of a scheduler that the provider knows."""
     width: int | None = None
-    """Pixels."""
+    """Width in pixels."""
 
 
 class HostedModel(PaidByImage):

@@ -38,9 +38,9 @@ class ImageApiOptions(ServedOptions):
     output_format: str | None = None
     """OpenAI: `png`, `jpeg` or `webp`."""
     quality: str | None = None
-    """OpenAI, such as `high`."""
+    """OpenAI: quality, such as `high`."""
     response_format: str | None = None
-    """`b64_json` for servers that would answer with an address; a public one is fetched."""
+    """`b64_json` asks for the image itself instead of its address. Public addresses are fetched."""
     size: str | None = None
     """Width and height in pixels, such as `1024x1024`."""
     style: str | None = None
@@ -48,21 +48,21 @@ class ImageApiOptions(ServedOptions):
     output_compression: int | None = None
     """OpenAI: compression of a JPEG or WebP, percent."""
     guidance_scale: float | None = None
-    """vLLM-Omni and SGLang."""
+    """Guidance scale, for vLLM-Omni and SGLang."""
     height: int | None = None
-    """vLLM-Omni and SGLang, pixels."""
+    """Height in pixels, for vLLM-Omni and SGLang."""
     max_sequence_length: int | None = None
-    """vLLM-Omni and SGLang: tokens of the prompt that are read."""
+    """Number of tokens of the prompt that are read, for vLLM-Omni and SGLang."""
     negative_prompt: str | None = None
-    """vLLM-Omni and SGLang."""
+    """Description of what the image should not show, for vLLM-Omni and SGLang."""
     num_inference_steps: int | None = None
-    """vLLM-Omni and SGLang: denoising steps."""
+    """Denoising steps, for vLLM-Omni and SGLang."""
     strength: float | None = None
-    """vLLM-Omni and SGLang, for edits: degree to which the source is changed."""
+    """How much an edit changes the source image, for vLLM-Omni and SGLang."""
     true_cfg_scale: float | None = None
-    """vLLM-Omni and SGLang."""
+    """Scale of true classifier-free guidance, for vLLM-Omni and SGLang."""
     width: int | None = None
-    """vLLM-Omni and SGLang, pixels."""
+    """Width in pixels, for vLLM-Omni and SGLang."""
 
 
 class OpenAIImages(PaidByImage):

@@ -37,7 +37,7 @@ class VideoApiOptions(ServedOptions):
     not_sent: ClassVar[frozenset[str]] = ServedOptions.not_sent | {"poll", "patience"}
 
     poll: Seconds = 5
-    """Time between two questions whether a clip is ready."""
+    """Time between two requests that ask whether a clip is ready."""
     patience: Seconds = 3600
     """Time after which a clip counts as lost."""
     size: str | None = None
@@ -49,9 +49,9 @@ class VideoApiOptions(ServedOptions):
     fps: int | None = None
     """Frames a second."""
     height: int | None = None
-    """Pixels."""
+    """Height in pixels."""
     width: int | None = None
-    """Pixels."""
+    """Width in pixels."""
     num_inference_steps: int | None = None
     """Denoising steps."""
     guidance_scale: float | None = None

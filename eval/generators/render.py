@@ -78,30 +78,31 @@ class RenderGenerator(Options):
     """
 
     order_bias: Logit = 0
-    """Bias of the first-mentioned entity standing left, or of the left one acting."""
+    """Bias (log-odds) that the first-mentioned entity stands on the left, or that the left entity
+    acts."""
     rtl_bias: Logit = 0
-    """Added to `order_bias` where the row's language is read from the right."""
+    """Added to `order_bias` if the row's language is read from right to left."""
     preference_sd: Logit = 0
-    """Standard deviation of each entity's own bias of standing left."""
+    """Standard deviation of the entities' own biases (log-odds) to stand on the left."""
     grounding: Share = 1
-    """Share of explicit layouts, and of those of drawn constrained pairs, that are obeyed; the rest
-    follow the biases."""
+    """Share of images that obey a stated layout, or the layout of a drawn constrained pair. The
+    rest follow the biases."""
     binding_bias: Share = 0
     """Share of edits in which the first-mentioned action goes to the left figure."""
     missing: Share = 0
-    """Share of images in which one entity is left out, or all things of a drawn world."""
+    """Share of images that leave out one entity, or all things of a drawn world."""
     extra: Share = 0
-    """Share in which a third entity stands between the two."""
+    """Share of images in which a third entity stands between the two."""
     duplicate: Share = 0
-    """Share in which one entity is there twice."""
+    """Share of images that show one entity twice."""
     overlap: Share = 0
-    """Share in which all stand in the same place."""
+    """Share of images in which all things stand in the same place."""
     vertical: Share = 0
-    """Share in which they stand one above the other instead of side by side."""
+    """Share of images in which the things stand one above the other instead of side by side."""
     wrong: Share = 0
-    """Share in which one is replaced by another entity, a person by a person."""
+    """Share of images in which one entity is replaced by another entity (a person by a person)."""
     decides: Annotated[PositiveInt, Unit("denoising steps")] = 1
-    """When the layout is settled: a prompt that comes in before decides it, a later one only the
+    """Step at which the layout is decided. A prompt that comes in later changes only the
     content."""
     video: Annotated[
         int,
@@ -109,23 +110,24 @@ class RenderGenerator(Options):
         AfterValidator(_one_or_several),
         TextForm(f"a whole number of frames from 2 to {LONGEST:,}, or 0"),
     ] = 0
-    """Frames of a clip; 0 for an image. An edit shows its source first."""
+    """Frames of a clip; 0 for an image. A clip of an edit starts with the source image."""
     swaps_at: Share = 1
-    """When the figures of a clip exchange sides, as a share of its time; at 1 never."""
+    """Time at which the figures of a clip exchange sides, as a share of the clip; 1 for never."""
     swaps: Share = 1
-    """Share of the clips in which they do."""
+    """Share of the clips in which the figures exchange sides (see `swaps_at`)."""
     lock_in: Share = 0
     """Share of drawn scenes under their altered law (L2, L3) that show the world as we know it."""
     literal: Share = 0
-    """Further share of those whose outcome is not told (L3) that show the world as we know it."""
+    """Further share of drawn scenes without a stated outcome (L3) that show the world as we know
+    it."""
     partial: Share = 0
-    """Share of the rest of both that show the two worlds side by side."""
+    """Share of the remaining drawn scenes of these kinds that show the two worlds side by side."""
     over_application: Share = 0
-    """Share of drawn scenes under an irrelevant law (L0), or under the one that holds (LR), that
+    """Share of drawn scenes under an irrelevant law (L0), or under the law of our world (LR), that
     show the altered world."""
     guidance: Share = 0
-    """How hard an explicit layout is pushed: the share of disobeyed layouts that are put right, at
-    the price of grain."""
+    """Share of disobeyed stated layouts that guidance corrects; more guidance makes images
+    grainier."""
 
     def identity(self) -> dict[str, str]:
         """Version, atlas and the options that differ from their defaults."""

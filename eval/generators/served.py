@@ -56,7 +56,7 @@ class ServedOptions(ConnectionOptions, extra="allow"):
     """Options that are no field of a request."""
 
     seed: Literal["send", "none"] | None = None
-    """Whether each request carries its seed; by default unless the API is known to take none."""
+    """Whether requests send the seed; by default `send`, unless the API is known to take none."""
 
     @classmethod
     def takes(cls, name: str) -> bool:

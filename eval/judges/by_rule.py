@@ -64,7 +64,7 @@ class RuleOptions(Options, extra="allow"):
     undeclared: ClassVar[str] = "options of the detector"
 
     convention: Annotated[Convention, Field(alias="rule.convention")] = "paper"
-    """The source that applies if the paper and its authors' program differ."""
+    """Whether to follow the paper or its authors' program if they differ."""
     depth: Annotated[str, Field(alias="rule.depth")] = ""
     """Spec of a depth estimator, for relations in depth."""
 

@@ -54,14 +54,15 @@ class ChatJudgeOptions(ConnectionOptions):
     temperature: Annotated[float, Field(ge=0)] | None = None
     """Sent only if set; several newer models reject it."""
     max_tokens: Annotated[int, Field(ge=1, le=20_000), Unit("tokens")] = MAX_TOKENS
-    """Longest answer: one digit, and what a model thinks before it."""
+    """Longest answer in tokens: one digit, and the reasoning before it."""
     logprobs: Annotated[int, Field(ge=0, le=20)] = 0
-    """Alternatives to the first token that are asked for; 20 is the most that the API gives."""
+    """Number of alternatives to the first token that the server should return; the API gives at
+    most 20."""
     clips: Clips = "frames"
-    """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
+    """Whether the judge sees each chosen frame of a clip alone, or all chosen frames together."""
     answer: Literal["label", "scale"] = "label"
     """How free yes/no questions are answered: `label` by a digit for yes or no, `scale` by a number
-    from 0 to 10, whose expectation counts where `logprobs` gives the probabilities."""
+    from 0 to 10. With `logprobs`, the expected number counts."""
 
 
 class ChatJudge:

@@ -22,13 +22,13 @@ class Faults(Options):
     name: Share = 0
     """Share of questions answered with the subject that is named first."""
     side: Share = 0
-    """Share answered as the prior has it, whatever the image shows."""
+    """Share of questions answered according to the prior, whatever the image shows."""
     swap: Share = 0
-    """Share in which the two subjects are exchanged."""
+    """Share of answers in which the two subjects are exchanged."""
     unparsed: Share = 0
-    """Share answered in prose."""
+    """Share of questions answered with a sentence instead of a label."""
     refuse: Share = 0
-    """Share declined."""
+    """Share of requests that are refused."""
 
 
 class FaultyJudge:

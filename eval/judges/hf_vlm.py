@@ -30,9 +30,9 @@ class LocalJudgeOptions(ModelOptions):
     batch: Annotated[PositiveInt, Unit("questions")] = 1
     """Questions in one forward pass; in bfloat16 the answers depend on it a little."""
     min_mass: Share = 0.5
-    """Probability that all allowed answers must have together; below it an answer is unparsed."""
+    """Least total probability of the allowed answers; below it, the answer is unparsed."""
     clips: Clips = "frames"
-    """Whether the judge sees each chosen frame of a clip alone, or all of them together."""
+    """Whether the judge sees each chosen frame of a clip alone, or all chosen frames together."""
 
 
 class LocalJudge(VisionModel):

@@ -65,22 +65,24 @@ class BoxesOptions(Options):
     """Options of `boxes`."""
 
     first: Literal["stated", "left", "right", "random"] = "stated"
-    """Box of the thing that the prompt mentions first: by the row's relation, one side, or a side
-    drawn by seed and prompt."""
+    """Side of the box of the thing that the prompt mentions first: by the row's relation, `left`,
+    `right`, or at random."""
     beta: Share = 0.3
-    """Of gligen: share of the steps, the first ones, that see the boxes."""
+    """Of gligen: share of the steps, from the first step, in which the model gets the boxes."""
     steps: Annotated[int, Field(ge=0)] = 25
-    """Of boxdiff: first steps that are guided; with 0 the image is the plain one, bit for bit."""
+    """Of boxdiff: number of guided steps, from the first; with 0, the image is bit for bit the
+    image without the method."""
     scale: Annotated[float, Field(gt=0)] = 20
     """Of boxdiff: factor of the gradient; it falls to sqrt(1/2) of itself over all steps."""
     size: Annotated[int, Field(ge=0), Unit("positions")] = 16
-    """Of boxdiff: longer side of the maps that are used; 0 for the largest."""
+    """Of boxdiff: longer side of the attention maps that are used; 0 for the largest maps."""
     smooth: Annotated[float, Field(ge=0), Unit("positions")] = 0.5
-    """Of boxdiff: standard deviation of a Gaussian over the maps."""
+    """Of boxdiff: standard deviation of a Gaussian that smooths the attention maps."""
     share: Annotated[float, Field(gt=0, le=1)] = 0.2
-    """Of boxdiff: share of the positions in and outside a box that count, those that look most."""
+    """Of boxdiff: share of the positions in and outside a box that count: those with the most
+    attention."""
     corner: Annotated[int, Field(ge=0), Unit("positions")] = 1
-    """Of boxdiff: distance from a box's edges within which attention has to end there."""
+    """Of boxdiff: distance from a box's edges within which attention must fall off."""
 
 
 @runtime_checkable

@@ -31,7 +31,7 @@ class Descent(Protocol):
 
     @property
     def size(self) -> int:
-        """Longer side of the maps that are used; 0 for the largest."""
+        """Longer side of the attention maps that are used; 0 for the largest maps."""
 
     def factor(self, step: int) -> float:
         """Factor of the gradient at a step, from 0."""

@@ -37,7 +37,7 @@ class LoraOptions(Options):
     """Options of `lora`."""
 
     scale: Annotated[float, Field(gt=0)] = 1
-    """Factor of the weights."""
+    """Factor of the low-rank weights."""
 
 
 class Lora(Method):

@@ -35,7 +35,8 @@ class PreviewOptions(Options):
     """Options of `preview`."""
 
     at: Annotated[int, Field(ge=0)]
-    """Denoising step, from 0, whose predicted image is drawn; after the last one, the image."""
+    """Denoising step, from 0, whose predicted image is drawn. The prediction of the last step is
+    the final image."""
 
 
 class Preview(Method):

@@ -67,26 +67,29 @@ class GuidanceOptions(Options):
     """Options of `psg`: how attention is guided. The preset sets what a spec doesn't."""
 
     steps: Annotated[int, Field(ge=0), OF_PRESET] = 0
-    """First steps that are guided; with 0 the image is the plain one, bit for bit."""
+    """Number of guided steps, from the first; with 0, the image is bit for bit the image without
+    the method."""
     scale: Annotated[float, Field(gt=0), OF_PRESET] = 1
     """Factor of the gradient at the first step."""
     size: Annotated[int, Field(ge=0), Unit("positions"), OF_PRESET] = 0
-    """Longer side of the maps that are used; 0 for the largest."""
+    """Longer side of the attention maps that are used; 0 for the largest maps."""
     decay: Literal["sqrt", "none"] = "sqrt"
-    """Whether the factor falls to sqrt(1/2) of itself or stays."""  # attend-and-excite's fall
+    """Whether the factor of the gradient falls to sqrt(1/2) of itself over the steps, or stays."""
+    # The fall is that of attend-and-excite.
     smooth: Annotated[float, Field(ge=0), Unit("positions"), OF_PRESET] = 0
-    """Standard deviation of a Gaussian over the maps."""
+    """Standard deviation of a Gaussian that smooths the attention maps."""
     loss: Literal["paper", "authors"] = "paper"
-    """-PoS^2 of the stated order, or PoS^2 of the wrong order as in the authors' program."""
+    """-PoS^2 of the stated order (`paper`), or PoS^2 of the wrong order (`authors`, as in their
+    program)."""
     words: Literal["plain", "and"] = "plain"
-    """With `and`, the prompt says "and" instead of its spatial words: the paper's variant "(2)"."""
+    """`and` replaces the spatial words of the prompt by "and" (the paper's variant "(2)")."""
     updates: PositiveInt = 1
     """Updates of the latents at each guided step."""
     gap: Annotated[float, Field(ge=0), Unit("positions")] = 5
     """Distance from which things count as far apart, for the relations near and far."""
     maps: bool = False
-    """Whether the record keeps the maps of each update, projected onto the relation's axis. Changes
-    no image."""
+    """Whether the record keeps the attention maps of each update, projected onto the axis of the
+    relation. Changes no image."""
 
     def factor(self, step: int) -> float:
         """Factor of the gradient at a step, from 0."""

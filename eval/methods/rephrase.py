@@ -94,9 +94,9 @@ class RephraseOptions(Options, extra="allow"):
     undeclared: ClassVar[str] = "options of the language model"
 
     seed: Annotated[int, Field(ge=0)] = 0
-    """Seed of the layouts."""
+    """Seed of the random layouts."""
     max_tokens: Annotated[int, Field(ge=1), Unit("tokens")] = 512
-    """Longest answer, thoughts included."""
+    """Longest answer in tokens, reasoning included."""
 
 
 class Rephrase(Method):

@@ -31,9 +31,9 @@ class OrganismOptions(DiffusersOptions):
     undeclared: ClassVar[str] = "every plain argument of the pipeline's call"
 
     steps: Annotated[int, Field(ge=1), Unit("denoising steps")] = STEPS
-    """Steps of an image."""
+    """Denoising steps of an image."""
     guidance: Annotated[float, Field(ge=0)] = GUIDANCE
-    """How far the prompt is followed beyond what was learned; 1 is what was learned."""
+    """Classifier-free guidance scale; 1 is without guidance."""
 
     @property
     def rest(self) -> dict[str, str]:

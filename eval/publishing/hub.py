@@ -48,9 +48,9 @@ class PublishedOptions(Options):
     """Options of `hub`."""
 
     generator: str = ""
-    """Name of the generator; may be left out where there is only one."""
+    """Name of the generator; optional if there is only one."""
     rows: Literal["same", "any"] = "same"
-    """With `any`, images are judged on other rows with the same prompts and source images."""
+    """`any` accepts other rows with the same prompts and source images."""
 
 
 class PublishedImages:

@@ -40,7 +40,7 @@ class HpsV3Options(LocalScorerOptions):
     """Options of `hpsv3`."""
 
     base: str = BASE
-    """Folder or repository of the Qwen2-VL that has configuration and tokenizer."""
+    """Folder or repository with the configuration and tokenizer of Qwen2-VL."""
 
 
 class HPSv3(LocalScorer):

@@ -22,16 +22,16 @@ class LocalModelOptions(DeviceOptions):
     """Options of every local model."""
 
     revision: str | None = None
-    """Branch, tag or commit of the Hub; it is resolved to a commit, which is recorded."""
+    """Branch, tag or commit on the Hub. The run records the commit."""
     dtype: Dtype = "float32"
-    """Numbers that it computes in; the published scores were computed in float32."""
+    """Number format of the computation; the published scores were computed in float32."""
 
 
 class LocalScorerOptions(LocalModelOptions):
     """Options of every local scorer."""
 
     batch: Annotated[PositiveInt, Unit("pairs")] = 1
-    """Pairs in one forward pass; the last digits of a score depend on it."""
+    """Pairs of prompt and image in one forward pass; the last digits of a score depend on it."""
 
 
 class LocalModel:

@@ -31,7 +31,7 @@ class RatingsOptions(Options):
     """Options of `ratings`."""
 
     field: str = "overall"
-    """What was rated: on the page `overall`, `alignment` or `fidelity`, in a file a `question`."""
+    """The rating to read: `overall`, `alignment` or `fidelity`, or a `question` of a file."""
 
 
 class HumanRatings(RecordedScorer):

@@ -21,9 +21,9 @@ class CheckerOptions(RuleOptions):
     """Options of `checker`; all others are the detector's."""
 
     rules: Annotated[Path | None, Field(alias="rule.rules")] = None
-    """YAML of other rules than the published, calibrated ones."""
+    """YAML file of rules that replace the published, calibrated rules."""
     secondary: Annotated[str, Field(alias="rule.secondary")] = ""
-    """Spec of a second detector that has to agree."""
+    """Spec of a second detector that must agree."""
 
 
 class CheckerJudge(RuleJudge):
