@@ -149,6 +149,13 @@ class RecordError(DataError):
     """A log that can't be read; the message names file and line."""
 
 
+def record_line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line of a log."""
+    line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    # A lone surrogate in a model's answer must not lose the record.
+    return line.encode("utf-8", "backslashreplace") + b"\n"
+
+
 class RecordLog:
     """An append-only JSONL file of records; each is on disk when `append` returns."""
 
@@ -164,11 +171,8 @@ class RecordLog:
 
         Raises InUseError where another process writes the file as well.
         """
-        line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         place = self._end
-        # A lone surrogate in a model's answer must not lose the record.
-        data = line.encode("utf-8", "backslashreplace") + b"\n"
-        self._end = append_bytes(self._file.fileno(), data, place, self.path)
+        self._end = append_bytes(self._file.fileno(), record_line(record), place, self.path)
         os.fsync(self._file.fileno())
         return place
 
