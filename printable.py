@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO, cast
 
-from .storage import without_surrogates
-
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     r"\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]|\r(?!\n)"
@@ -48,6 +46,18 @@ def markdown_text(text: str) -> str:
     """
     plain = " ".join(printable(text).split()).replace("<", "&lt;").replace("|", "\\|")
     return re.sub(r"\](?=[(\[:])", "]\\\\", plain)
+
+
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, as in an emoji that a model's answer cut in half:
+    they can be neither sent nor written.
+
+    >>> without_surrogates("so \\ud83d")
+    'so \ufffd'
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def shortened(text: str) -> str:

@@ -133,18 +133,6 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def without_surrogates(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, as in an emoji that a model's answer cut in half:
-    they can be neither sent nor written.
-
-    >>> without_surrogates("so \\ud83d")
-    'so \ufffd'
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 class RecordError(DataError):
     """A log that can't be read; the message names file and line."""
 

@@ -43,8 +43,8 @@ class UnreadableAnswerError(BackendError):
 class GaveUpError(BackendError):
     """No attempt succeeded, and each failed in a way that may pass."""
 
-    def __init__(self, message: str, lost_attempts: int, attempts: int) -> None:
-        super().__init__(message, lost_attempts, code="server-unreachable")
+    def __init__(self, message: str, lost_attempts: int, attempts: int, *, code: str) -> None:
+        super().__init__(message, lost_attempts, code=code)
         self.attempts = attempts
         """Attempts that were made."""
 
@@ -90,7 +90,7 @@ class RetryPolicy:
                 if number == self.attempts or requested > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""
                     gave_up = f"gave up after {number} attempts: {error}{bill}"
-                    raise GaveUpError(gave_up, lost, number) from None
+                    raise GaveUpError(gave_up, lost, number, code="server-unreachable") from None
                 if error.billed:
                     permit()
                 _sleep(max(requested, self._backoff(number)))

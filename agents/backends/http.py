@@ -17,8 +17,8 @@ from pydantic import Field, PositiveInt
 
 from ...errors import UsageError
 from ...fetching import Limits, TooLarge
+from ...printable import without_surrogates
 from ...specs import Options, Spec, Unit
-from ...storage import without_surrogates
 from ..chat import (
     BackendError,
     CallOutcome,

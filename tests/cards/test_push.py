@@ -254,6 +254,7 @@ def test_a_missing_xet_storage_is_no_passing_failure_however_it_is_wrapped() -> 
     assert is_passing(failed)  # the libraries wrap broken connections alike
     failed.__cause__ = OSError("HTTP 404 Not Found: /api/datasets/a/b/xet-write-token/main")
     assert not is_passing(failed)
+    assert "set HF_HUB_DISABLE_XET=1" in str(Repository("a/b").named(failed))
 
 
 def test_a_request_that_hangs_has_failed(world: World, tmp_path: Path) -> None:
