@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO, cast
 
 _UNPRINTABLE = re.compile(
@@ -12,6 +15,12 @@ _UNPRINTABLE = re.compile(
 )
 """Control characters, marks that turn the direction of a text, and characters that nobody sees;
 line feeds and tabs stay."""
+
+
+SHOWN = 160
+"""Most characters of a reason that a summary shows."""
+REASONS = 3
+"""Most frequent reasons that a summary shows."""
 
 
 def printable(text: str) -> str:
@@ -37,6 +46,42 @@ def markdown_text(text: str) -> str:
     """
     plain = " ".join(printable(text).split()).replace("<", "&lt;").replace("|", "\\|")
     return re.sub(r"\](?=[(\[:])", "]\\\\", plain)
+
+
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, as in an emoji that a model's answer cut in half:
+    they can be neither sent nor written.
+
+    >>> without_surrogates("so \\ud83d")
+    'so \ufffd'
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def shortened(text: str) -> str:
+    """The beginning of somebody's text, on one line."""
+    return without_surrogates(textwrap.shorten(text, SHOWN, placeholder=" ...") or "an empty text")
+
+
+def reasons(texts: Mapping[str, int], of: str = "") -> Iterator[str]:
+    """Yields a line for each of the `REASONS` most frequent texts of errors, and one for the rest.
+
+    texts: text -> number of errors that have it. of: whose errors they are, as ` of the judge`.
+
+    >>> list(reasons({"timed out": 2, "cut off": 1}))
+    ['2 errors: timed out', '1 error: cut off']
+    """
+    common = Counter(texts).most_common()
+    for text, count in common[:REASONS]:
+        yield f"{count:,} error{'s' * (count > 1)}{of}: {shortened(text)}"
+    if others := sum(count for _, count in common[REASONS:]):
+        number = len(common) - REASONS
+        yield (
+            f"{others:,} error{'s' * (others > 1)}{of}: for {number:,} other "
+            f"reason{'s' * (number > 1)}"
+        )
 
 
 class PrintableStream:

@@ -133,20 +133,15 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def without_surrogates(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, as in an emoji that a model's answer cut in half:
-    they can be neither sent nor written.
-
-    >>> without_surrogates("so \\ud83d")
-    'so \ufffd'
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 class RecordError(DataError):
     """A log that can't be read; the message names file and line."""
+
+
+def record_line(record: Mapping[str, Any]) -> bytes:
+    """A record as a line of a log."""
+    line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    # A lone surrogate in a model's answer must not lose the record.
+    return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class RecordLog:
@@ -164,11 +159,8 @@ class RecordLog:
 
         Raises InUseError where another process writes the file as well.
         """
-        line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         place = self._end
-        # A lone surrogate in a model's answer must not lose the record.
-        data = line.encode("utf-8", "backslashreplace") + b"\n"
-        self._end = append_bytes(self._file.fileno(), data, place, self.path)
+        self._end = append_bytes(self._file.fileno(), record_line(record), place, self.path)
         os.fsync(self._file.fileno())
         return place
 

@@ -197,7 +197,8 @@ class Spending:
     replayed: int = 0
     """Recorded answers that were used again."""
     retries: int = 0
-    """Attempts that were lost (timed out or cut off) and may have been billed."""
+    """Attempts at a call that were lost (timed out or cut off) and may have been billed, and
+    attempts at the check of a server that were made again, which cost nothing."""
     refused: int = 0
     """Answers that the model or a filter refused; like the next two, also replayed ones."""
     invalid: int = 0

@@ -179,10 +179,11 @@ class ChatBackend(Protocol):
         """
         ...
 
-    def check(self) -> None:
+    def check(self) -> int:
         """Makes sure, at no cost, that the server answers before a long run starts.
 
-        Raises BackendError saying why it does not.
+        Returns the number of attempts that were made again. Raises BackendError saying why it does
+        not answer.
         """
         ...
 

@@ -21,8 +21,8 @@ class Fuse:
     def identity(self) -> dict[str, str]:
         return self._backend.identity()
 
-    def check(self) -> None:
-        self._backend.check()
+    def check(self) -> int:
+        return self._backend.check()
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         if self._failed >= PATIENCE:

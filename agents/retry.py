@@ -40,6 +40,15 @@ class UnreadableAnswerError(BackendError):
     """The server answers, but not so that it can be read; the failure is this request's own."""
 
 
+class GaveUpError(BackendError):
+    """No attempt succeeded, and each failed in a way that may pass."""
+
+    def __init__(self, message: str, lost_attempts: int, attempts: int, *, code: str) -> None:
+        super().__init__(message, lost_attempts, code=code)
+        self.attempts = attempts
+        """Attempts that were made."""
+
+
 def _sleep(seconds: float) -> None:
     time.sleep(seconds)
 
@@ -62,7 +71,7 @@ class RetryPolicy:
     def run(self, attempt: Callable[[], T], permit: Permit = always) -> tuple[T, int]:
         """The attempt's result, and the number of earlier attempts that may have been billed.
 
-        Raises UnreadableAnswerError if answers can't be read, else BackendError after the last
+        Raises UnreadableAnswerError if answers can't be read, else GaveUpError after the last
         attempt; and what `permit` raises.
         """
         lost = unreadable = 0
@@ -81,9 +90,7 @@ class RetryPolicy:
                 if number == self.attempts or requested > self.longest_asked:
                     bill = f"; {lost} attempts may have been billed" if lost else ""
                     gave_up = f"gave up after {number} attempts: {error}{bill}"
-                    raise BackendError(
-                        gave_up, lost_attempts=lost, code="server-unreachable"
-                    ) from None
+                    raise GaveUpError(gave_up, lost, number, code="server-unreachable") from None
                 if error.billed:
                     permit()
                 _sleep(max(requested, self._backoff(number)))

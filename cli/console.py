@@ -10,8 +10,7 @@ import select
 import signal
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
@@ -34,9 +33,6 @@ of a release, or rows of a comparison."""
 BUG = 70
 """EX_SOFTWARE of sysexits.h."""
 INTERRUPTED = 130
-
-REASONS = 3
-"""Most frequent reasons that a summary prints."""
 
 REMEDIES = {
     errno.ENOSPC: "free some space and run the same command again",
@@ -114,18 +110,6 @@ def _failing() -> Iterator[None]:
 def _with_code(error: CounterpriorError) -> str:
     """Returns the message, followed by the code in brackets unless the code is generic."""
     return str(error) if error.code in GENERIC else f"{error} [{error.code}]"
-
-
-def reasons(texts: Mapping[str, int], what: str) -> Iterator[str]:
-    """Yields a line for each of the most frequent texts: why so many failed.
-
-    texts: text -> how many `what` have it.
-    """
-    common = Counter(texts).most_common()
-    for text, count in common[:REASONS]:
-        yield f"{count:,} {what}: {text}"
-    if others := sum(count for _, count in common[REASONS:]):
-        yield f"{others:,} {what}: for {len(common) - REASONS:,} other reasons"
 
 
 def print_note(text: str) -> None:

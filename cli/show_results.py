@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from .console import console, new_table, print_note, reasons
+from ..printable import reasons
+from .console import console, new_table, print_note
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,7 +53,7 @@ def print_done(done: Done) -> None:
         counts = ", ".join(f"{n:,} {label}" for label, n in sorted(tally.labels.items()))
         earlier = f"; {tally.recorded:,} verdicts were there" if tally.recorded else ""
         print_note(f"{log.name}: {counts or 'nothing new'}{earlier}")
-        for reason in reasons(tally.errors, "error"):
+        for reason in reasons(tally.errors):
             print_note(f"{log.name}: {reason}")
     if done.spending.calls or done.spending.errors:
         print_note(f"spent {done.spending}")

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .console import console, new_table, print_note, reasons
+from ..printable import reasons
+from .console import console, new_table, print_note
 
 if TYPE_CHECKING:
     from ..eval.store.shards import RunShard
@@ -58,7 +59,7 @@ def print_study(cells: Sequence[CellStatus]) -> None:
     for gap in dict.fromkeys(gaps):
         output.print(gap, style="dim", highlight=False, markup=False)
     errors = sum((Counter(status.errors) for status in cells), Counter[str]())
-    for reason in reasons(errors, "error"):
+    for reason in reasons(errors):
         output.print(reason, style="dim", highlight=False, markup=False)
     causes = dict.fromkeys(status.cause for status in cells if status.cause)
     for cause in causes:

@@ -46,8 +46,8 @@ class AnthropicMessages:
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
 
-    def check(self) -> None:
-        self._wire.check(self._wire.client.models.with_raw_response.list, "/v1/messages")
+    def check(self) -> int:
+        return self._wire.check(self._wire.client.models.with_raw_response.list, "/v1/messages")
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """Raises UsageError for what this API lacks: log probabilities, very long answers."""

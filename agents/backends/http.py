@@ -6,7 +6,7 @@ import json
 import os
 import re
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -17,8 +17,8 @@ from pydantic import Field, PositiveInt
 
 from ...errors import UsageError
 from ...fetching import Limits, TooLarge
+from ...printable import without_surrogates
 from ...specs import Options, Spec, Unit
-from ...storage import without_surrogates
 from ..chat import (
     BackendError,
     CallOutcome,
@@ -31,6 +31,7 @@ from ..chat import (
 )
 from ..retry import (
     RETRIED,
+    GaveUpError,
     RetryPolicy,
     TransientError,
     UnreadableAnswerError,
@@ -83,6 +84,19 @@ DEEPEST = 64
 
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
+
+PASSING = RETRIED - UNLISTED
+"""Statuses after which a check asks again."""
+
+NO_LIST = 500
+"""Status by which `transformers serve` without network says, every time, that it can't list its
+models; it answers all the same."""
+
+KEY_REJECTED = frozenset({401, 403})
+"""Statuses about the key."""
+
+RAW = {"X-Stainless-Raw-Response": "true"}
+"""Header that makes the SDK return the response itself, to be read whatever it holds."""
 
 LISTED = 10
 """Most names of a server's models in a message."""
@@ -209,6 +223,8 @@ class Wire(Generic[C]):
     """The SDK's client."""
     key: str
     """Never shown."""
+    variable: str
+    """Environment variable of the key."""
 
     @classmethod
     def open(
@@ -236,7 +252,7 @@ class Wire(Generic[C]):
             max_retries=0,
             http_client=http,
         )
-        wire = cls(spec.kind, endpoint, sdk, client, key)
+        wire = cls(spec.kind, endpoint, sdk, client, key, variable)
         # Its sockets are closed with it, not when the collector finds them.
         weakref.finalize(wire, client.close)
         return wire
@@ -245,66 +261,117 @@ class Wire(Generic[C]):
         """The model's settings."""
         return self.endpoint.identity(self.kind, str(self.client.base_url))
 
-    def check(self, list_models: Callable[..., Any], path: str) -> None:
+    def check(self, list_models: Callable[..., Any], path: str) -> int:
         """Makes sure that the server answers and takes key and model, by what costs nothing.
 
         If the server knows no list of models, fails to give it or lists other models only, a
         request without messages at `path`, which is not answered or billed, tells that from a wrong
-        URL, from a server that is down and from a model that it does not serve. Raises
+        URL, from a server that is down and from a model that it does not serve. What may pass is
+        asked for again as a call is. Returns the number of attempts that were made again. Raises
         BackendError with the cause.
         """
         seconds = min(CHECK_SECONDS, self.endpoint.options.timeout)
-        status, text = self._status(lambda: list_models(timeout=seconds))
+        policy = self.endpoint.retry
+        repeated = 0
 
-        def ask(body: dict[str, Any]) -> tuple[int, str]:
+        def ask(body: dict[str, Any], policy: RetryPolicy = policy) -> tuple[int, str]:
+            nonlocal repeated
             options = {"timeout": seconds}
             send = partial(self.client.post, path, cast_to=object, body=body, options=options)
             try:
-                return self._status(send)
+                status, text, again = self.settled(send, PASSING, policy)
+            except GaveUpError:
+                raise
             except BackendError:  # a server that failed may have closed this connection
-                return self._status(send)
+                status, text, again = self.settled(send, PASSING, policy)
+            repeated += again
+            return status, text
 
+        try:
+            status, text, repeated = self.settled(partial(list_models, timeout=seconds))
+        except GaveUpError as no_list:  # it may answer calls all the same
+            try:
+                asked, answer = ask({}, RetryPolicy(attempts=1))
+            except GaveUpError:
+                raise no_list from None
+            if asked in UNUSABLE:
+                raise no_list if asked == 404 else self._rejected(asked, answer) from None
+            return no_list.attempts - 1
         listed = _model_names(text) if status == 200 else []
-        if status == 404 or _is_failure(status):
+        if status in (404, NO_LIST):
             asked, answer = ask({})
-            if status == 404 or not (asked in UNUSABLE or _is_failure(asked)):
+            if status == 404 or asked != 404:
                 status, text = asked, answer
-        elif 400 <= status < 500 and status not in {*UNUSABLE, *UNLISTED, *RETRIED}:
+        elif 400 <= status < 500 and status not in {*UNUSABLE, *UNLISTED}:
             # LiteLLM's proxy says 400 about a key: to a list of models as to a request.
             if ask({}) == (status, text):
-                raise BackendError(self._rejection(status, text), code="server-error")
+                raise self._rejected(status, text, self._about_key)
         elif listed and self.endpoint.model not in listed:  # it may be an alias
             asked, answer = ask({"model": self.endpoint.model, "messages": [], "max_tokens": 1})
             if is_about_settings(asked, answer):
                 names = ", ".join(listed[:LISTED]) + (", ..." if len(listed) > LISTED else "")
-                raise BackendError(
-                    f"{self._rejection(asked, answer)}; it lists {names}", code="server-error"
-                )
-        if status in UNUSABLE or _is_failure(status):
-            raise BackendError(self._rejection(status, text), code="server-error")
+                raise self._rejected(asked, answer, f"; it lists {names}")
+        if status in UNUSABLE or status == NO_LIST:
+            raise self._rejected(status, text)
+        return repeated
+
+    def settled(
+        self,
+        send: Callable[[], Any],
+        passing: Container[int] = PASSING - {NO_LIST},
+        policy: RetryPolicy | None = None,
+    ) -> tuple[int, str, int]:
+        """Status and text of an answer that costs nothing, asked for again while it may pass; and
+        the number of attempts that were made again.
+
+        passing: statuses that may pass; by default those of a list of models. policy: by default
+        that of calls. Raises GaveUpError with the last status, BackendError without an answer.
+        """
+        attempts = 0
+
+        def attempt() -> tuple[int, str]:
+            nonlocal attempts
+            attempts += 1
+            status, text, wait = self._status(send)
+            if status in passing:
+                raise TransientError(self._rejection(status, text), wait)
+            return status, text
+
+        (status, text), _ = (policy or self.endpoint.retry).run(attempt)
+        return status, text, attempts - 1
+
+    def _rejected(self, status: int, text: str, more: str = "") -> BackendError:
+        about_key = self._about_key if status in KEY_REJECTED else ""
+        message = self._rejection(status, text) + about_key + more
+        return BackendError(message, code="server-error")
 
     def _rejection(self, status: int, text: str) -> str:
         return f"{self._address}: HTTP {status}: {hide(text, self.key)[:SHOWN]}"
 
     @property
+    def _about_key(self) -> str:
+        if self.key == NO_KEY_NEEDED:
+            return f"; no key was sent: {self.variable} is not set"
+        return f"; the key is that of {self.variable}"
+
+    @property
     def _address(self) -> str:
         return server(str(self.client.base_url))
 
-    def _status(self, send: Callable[[], Any]) -> tuple[int, str]:
-        """Status and text of the answer. Raises BackendError without an answer."""
-        where = self._address
+    def _status(self, send: Callable[[], Any]) -> tuple[int, str, float | None]:
+        """Status and text of the answer, and the seconds that it asks to wait. Raises BackendError
+        without an answer."""
         try:
             response = self._called(send)
         except UnreadableError as error:
-            raise BackendError(f"{where}: {error}", code="server-error") from None
+            raise BackendError(f"{self._address}: {error}", code="server-error") from None
         except TransientError as error:
-            raise BackendError(
-                f"{where}: {error}; is the server up?", code="server-unreachable"
-            ) from None
+            raise BackendError(f"{error}; is the server up?", code="server-unreachable") from None
         except self.sdk.APIStatusError as error:
-            return error.response.status_code, error.response.text
+            answer = error.response
+            return answer.status_code, answer.text, retry_after(answer.headers)
         raw = getattr(response, "http_response", None)
-        return 200, "" if raw is None else raw.text
+        return 200, "" if raw is None else raw.text, None
 
     def ask(
         self,
@@ -349,7 +416,9 @@ class Wire(Generic[C]):
             response = self._called(send)
         except self.sdk.APIStatusError as error:
             vendor = "server" not in self.identity()
-            return failed_status(error.response, self.key, self._address, vendor)
+            return failed_status(
+                error.response, self.key, self._address, vendor, variable=self.variable
+            )
         return read(read_body(response.http_response.content, self.key))
 
     def _sent(self, send: Callable[[], R]) -> R:
@@ -380,12 +449,9 @@ class Wire(Generic[C]):
             if isinstance(cause, TooLarge):
                 raise UnreadableError(f"it has {cause}", retryable=False) from None
             reason = hide(str(cause), self.key)
-            raise TransientError(f"no answer: {reason}", billed=was_sent(cause)) from None
-
-
-def _is_failure(status: int) -> bool:
-    """Whether a status says that the server itself failed."""
-    return status >= 500 and status not in UNLISTED
+            raise TransientError(
+                f"{self._address}: no answer: {reason}", billed=was_sent(cause)
+            ) from None
 
 
 def _model_names(listing: str) -> list[str]:
@@ -463,24 +529,25 @@ def may_be_billed(status: int, vendor: bool) -> bool:
 
 
 def failed_status(
-    response: httpx2.Response, key: str, where: str, vendor: bool = False
+    response: httpx2.Response, key: str, where: str, vendor: bool = False, *, variable: str = "key"
 ) -> Completion:
     """A rejected request as a completion, without usage where it may be billed.
 
-    where: host and port. vendor: whether it comes from a vendor's own endpoint. Raises
-    TransientError for what may pass, UnusableModelError for what concerns every request.
+    where: host and port. vendor: whether it comes from a vendor's own endpoint. variable:
+    environment variable of the key. Raises TransientError for what may pass, UnusableModelError
+    for what concerns every request.
     """
     status = response.status_code
     text = hide(response.text, key)
     message = f"HTTP {status}: {text[:SHOWN]}"
     billed = may_be_billed(status, vendor)
     if status in RETRIED:
-        raise TransientError(message, retry_after(response.headers), billed=billed)
+        raise TransientError(f"{where}: {message}", retry_after(response.headers), billed=billed)
     declined = is_declined(text)
     if status < 400 or (is_about_settings(status, text) and not declined):
         raise UnusableModelError(
             f"{where}: {message} (every call would fail alike, so none was recorded: check model, "
-            f"key and address, and run the same command again)",
+            f"address and {variable}, and run the same command again)",
             lost_attempts=int(billed),
             code="server-error",
         )

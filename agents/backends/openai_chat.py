@@ -47,8 +47,8 @@ class OpenAIChat:
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
 
-    def check(self) -> None:
-        self._wire.check(self._client.models.with_raw_response.list, "/chat/completions")
+    def check(self) -> int:
+        return self._wire.check(self._client.models.with_raw_response.list, "/chat/completions")
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         # Not `.parse`: it loses the response, and with it the bill, where validation fails.

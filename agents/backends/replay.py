@@ -51,8 +51,9 @@ class ReplayBackend:
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
 
-    def check(self) -> None:
+    def check(self) -> int:
         """Never fails: no server is needed."""
+        return 0
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         raise NotRecordedError(

@@ -54,8 +54,9 @@ class ScriptedBackend:
     def identity(self) -> dict[str, str]:
         return {"kind": "scripted", "model": self._name, "provider": "none"}
 
-    def check(self) -> None:
+    def check(self) -> int:
         """Never fails: no server is needed."""
+        return 0
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         try:

@@ -16,7 +16,7 @@ from ...errors import UsageError
 from ...specs import Spec
 from ..chat import ChatRequest, Completion, ImagePart, Permit, always
 from ..retry import UnreadableError
-from .http import Wire, unusable, with_lost
+from .http import RAW, Wire, unusable, with_lost
 from .usage import read_usage
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ QUESTION = "answer"
 """Name of the one question of a request."""
 MOST_IMAGES = 4
 """Images that a request may hold."""
-RAW = {"X-Stainless-Raw-Response": "true"}
-"""Header that makes the SDK return the response itself, to be read whatever it holds."""
 SLACK = 0.01
 """Most by which probabilities may miss a sum of 1: servers round."""
 
@@ -54,8 +52,8 @@ class SystemOne:
     def identity(self) -> dict[str, str]:
         return self._wire.identity()
 
-    def check(self) -> None:
-        self._wire.check(self._client.models.with_raw_response.list, PATH)
+    def check(self) -> int:
+        return self._wire.check(self._client.models.with_raw_response.list, PATH)
 
     def complete(self, request: ChatRequest, permit: Permit = always) -> Completion:
         """Raises UsageError for a request without choices: this server writes nothing."""

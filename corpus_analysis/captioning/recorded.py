@@ -11,8 +11,9 @@ from pathlib import Path
 from ...errors import DataError, UsageError
 from ...eval.core import Case, GeneratedText, GeneratorError, ImageRequest
 from ...eval.suites.caption_order import MIRROR, PEOPLE, WORDINGS, CaptionOrderSuite, image_of
+from ...printable import without_surrogates
 from ...schema import CaptionOrder
-from ...storage import read_records, without_surrogates
+from ...storage import read_records
 from .people import HumanCaption
 
 CaptionPlace = tuple[str, str]

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...eval.workers.farm import Numbered
+from ...eval.workers.tasks import Numbered
 from ...release import sha256_file
 from ...storage import ArrowSink, whole_file
 from ..captions.gate import QualityGate

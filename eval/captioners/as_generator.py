@@ -16,9 +16,9 @@ from PIL import Image
 
 from ...agents.budget import Budget, PriceTable
 from ...images import ImageError, settle_image
+from ...printable import without_surrogates
 from ...scenes.scene import mirror_image
 from ...specs import Options, Spec
-from ...storage import without_surrogates
 from ..core import (
     OBSERVED,
     Caption,

@@ -75,9 +75,7 @@ class ChatCaptioner:
 
     def check(self) -> None:
         """Raises BackendError, and UnpricedError where a cap is set and no price is known."""
-        trial = ChatRequest("captioner", SYSTEM, ("?",), self._max_tokens)
-        self._plan.budget.check(self._backend.identity(), trial)
-        self._backend.check()
+        self._plan.check(self._backend, ChatRequest("captioner", SYSTEM, ("?",), self._max_tokens))
 
     @cached_property
     def _caller(self) -> Caller:

@@ -20,7 +20,7 @@ from ..questions.asking import ask_together
 from ..store.verdicts import Answered, OpenQuestion, VerdictLog, answers
 from ..suites import open_suite
 from ..suites.base import Suite
-from ..workers.farm import Numbered, check_same
+from ..workers.tasks import Numbered, check_same
 from .frames import numbers_of, shown_frames
 from .making import read_source
 from .run import CaseResult, recorded_bytes

@@ -34,7 +34,7 @@ from ..core import (
 )
 from ..generators import ENCODED, REPORT, USD, BatchGenerator, as_generator
 from ..store.answers import moved
-from ..workers.farm import Numbered, check_same
+from ..workers.tasks import Numbered, check_same
 from .run import REPLACED, TEXTS, CaseResult, stamp_of
 
 Made = Image.Image | Clip | Path | GeneratedText | Exception

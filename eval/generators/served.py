@@ -8,17 +8,17 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from PIL.Image import Image
 
-from ...agents.backends.bounded import IMAGE_BYTES, Redirected
-from ...agents.backends.http import CHECK_SECONDS, ConnectionOptions, Wire, hide, server
-from ...agents.chat import Completion
-from ...fetching import Downloader, DownloadSettings, FetchError, TooLarge
+from ...agents.backends.bounded import IMAGE_BYTES
+from ...agents.backends.http import CHECK_SECONDS, RAW, ConnectionOptions, Wire, hide, server
+from ...agents.chat import BackendError, Completion
+from ...fetching import Downloader, DownloadSettings, FetchError
 from ...images import ImageError, open_image
 from ...specs import Spec, is_secret
 from ..core import OBSERVED, GeneratorError
@@ -116,10 +116,12 @@ class ServedModel:
         return {}
 
     def _listing(self, address: str) -> Any:
-        options: Any = {"timeout": min(CHECK_SECONDS, self.wire.endpoint.options.timeout)}
-        with suppress(self.wire.sdk.APIError, ValueError, TooLarge, Redirected):
-            response = self.wire.client.get(address, cast_to=str, options=options)
-            return json.loads(response)
+        seconds = min(CHECK_SECONDS, self.wire.endpoint.options.timeout)
+        options: Any = {"timeout": seconds, "headers": RAW}
+        get = partial(self.wire.client.get, address, cast_to=str, options=options)
+        with suppress(BackendError, ValueError):
+            status, text, _ = self.wire.settled(get)
+            return json.loads(text) if status == 200 else None
         return None
 
 

@@ -13,9 +13,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from ...agents.budget import Budget
+from ...agents.budget import Budget, Spending
 from ...agents.caller import Caller
-from ...agents.chat import ChatBackend
+from ...agents.chat import ChatBackend, ChatRequest
 from ...agents.ledger import Ledger
 from ..checkpoints.registry import Identity, Registry, RegistryEntry, python_identity
 from ..core import FAILURES, Judge, Question, Verdict
@@ -67,6 +67,14 @@ class CallPlan:
             raise
         self._open.callback(ledger.close)
         return ledger
+
+    def check(self, backend: ChatBackend, trial: ChatRequest) -> None:
+        """Makes sure that a backend answers, and that a request fits the cap.
+
+        Raises BackendError, UnpricedError where a cap is set and no price is known, BudgetError.
+        """
+        self.budget.check(backend.identity(), trial)
+        self.budget.count(Spending(retries=backend.check()))
 
     def caller(
         self, backend: ChatBackend, *, prefix: str, identity: Mapping[str, str], holder: object

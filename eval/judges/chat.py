@@ -119,8 +119,7 @@ class ChatJudge:
     def check(self) -> None:
         """Raises BackendError, and UnpricedError where a cap is set."""
         question = ChatRequest("judge", self._system.text, ("?",), self._max_tokens)
-        self._plan.budget.check(self.identity(), question)
-        self._backend.check()
+        self._plan.check(self._backend, question)
 
     @cached_property
     def _caller(self) -> Caller:

@@ -151,9 +151,8 @@ class Rephrase(Method):
         under a cap."""
         super().prepare(folder, plan)
         trial = ChatRequest("rephrase", SYSTEM, (self._prompt.text,), self._max_tokens)
+        plan.check(self._backend, trial)
         identity = self._backend.identity()
-        plan.budget.check(identity, trial)
-        self._backend.check()
         self._caller = plan.caller(self._backend, prefix="rephrase", identity=identity, holder=self)
 
     def generate(self, request: ImageRequest) -> Image | Clip | Path:

@@ -28,7 +28,8 @@ from ..engine.run import CaseResult
 from ..results.contents import RunContents
 from ..results.names import brief
 from ..store.verdicts import Answered
-from ..workers.farm import Numbered, Scale, farm
+from ..workers.farm import Scale, farm
+from ..workers.tasks import Numbered
 from .players import still_of
 
 THUMBNAILS = "thumbnails"

@@ -10,7 +10,8 @@ from pathlib import Path
 from ...cpus import available_cpus
 from ...errors import CounterpriorError, RunFailed
 from ...progress import Progress, silent
-from ..workers.farm import Numbered, Scale, farm
+from ..workers.farm import Scale, farm
+from ..workers.tasks import Numbered
 from .scoring import Result, ScoreSettings, check_comparable, score_run
 
 _LARGE = 4_000_000

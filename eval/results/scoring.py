@@ -6,7 +6,6 @@ Only `write_results` writes; the command `score` calls it.
 from __future__ import annotations
 
 import json
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,8 @@ from ...human_labels import (
     read_labels,
     single_labels,
 )
-from ...storage import without_surrogates, write_whole
+from ...printable import reasons, shortened
+from ...storage import write_whole
 from ..clips.frames import USUAL, FrameChoice
 from ..core import ALL, FAILURES, KNOWN_TRUTH, ORIGINAL, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
@@ -519,17 +519,15 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
     failed = [i for i in run.images().values() if i.status == "error"]
     if failed:
         notes.append(
-            f"{len(failed):,} images could not be made, the first: {_quoted(failed[0].message)}"
+            f"{len(failed):,} images could not be made, the first: {shortened(failed[0].message)}"
         )
     errors = Counter(v.raw for o in judged for v in o.verdicts.values() if v.label == "error")
-    if errors:
-        (text, count), total = errors.most_common(1)[0], errors.total()
-        notes.append(f"{count:,} of {total:,} errors of the judge: {_quoted(text)}")
+    notes += reasons(errors, " of the judge")
     unread = [v for o in judged for v in o.verdicts.values() if v.label == "unparsed"]
     if unread:
         notes.append(
             f"{len(unread):,} answers could not be read as a label of their question, the first: "
-            f"{_quoted(unread[0].raw)}"
+            f"{shortened(unread[0].raw)}"
         )
     notes += [
         f"{probe}: the judge gives the same answer {report.consistency:.1%} of {report.n:,} times. "
@@ -551,11 +549,6 @@ def _silence(log: VerdictLog, judged: Sequence[Outcome]) -> str:
         return ""
     counts = ", ".join(f"{n:,} {label}" for label, n in labels.most_common())
     return f"{log.name} gave no answer that counts: {counts} of {asked:,}"
-
-
-def _quoted(text: str) -> str:
-    """The beginning of somebody's text, on one line."""
-    return without_surrogates(textwrap.shorten(text, 160, placeholder=" ...") or "an empty text")
 
 
 def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, float]:

@@ -21,7 +21,8 @@ from PIL import Image
 from ...errors import DataError
 from ...images import ImageError, encode_png, opened
 from ...parsing import Digest, Dollars, parse_as
-from ...storage import without_surrogates, write_whole
+from ...printable import without_surrogates
+from ...storage import write_whole
 from ..core import Caption
 from ..generators import ENCODED, USD
 from ..store.answers import AnswerLog

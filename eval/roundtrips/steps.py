@@ -13,7 +13,7 @@ from ..captioners import as_captioner
 from ..core import Caption, Captioner, CaptionRequest, Case, Generator, GeneratorError, ImageRequest
 from ..generators import as_generator, draw
 from ..questions import read_prompt
-from ..workers.farm import Numbered, check_same
+from ..workers.tasks import Numbered, check_same
 from .log import StepRecord, store_result
 from .routes import StepKind
 

@@ -2,11 +2,14 @@
 publish beside a page.
 
 Verdicts, scores, cases and records of images stay; images, candidates, ledgers, locks and what says
-when this machine last looked at a file don't. The same study gives the same bytes.
+when this machine last looked at a file don't. Images that a `folder:` generator found elsewhere are
+recorded by their digests as those of the run, and the folder by its name. The same study gives the
+same bytes.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -16,8 +19,9 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZIP_LZMA, BadZipFile, ZipFile, ZipInfo
 
 from ...errors import DataError, UsageError
-from ...storage import whole_file
-from ..engine.run import CHECKED
+from ...specs import Spec
+from ...storage import read_records, record_line, whole_file
+from ..engine.run import CHECKED, IMAGES
 from ..publishing.scrubbing import Scrubber
 from .folder import Study
 from .status import study_status
@@ -38,6 +42,8 @@ LEFT_OUT = (
 """Folders that no table reads."""
 MOST_BYTES = 256 * 1024**2
 """Largest size of what is unpacked; no published study comes near it."""
+LISTS = ("manifest", "prompts")
+"""Options of `folder` that name a file."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -58,15 +64,19 @@ def pack_study(root: Path, out: Path) -> int:
             "finish it with `counterprior study run`",
             code="incomplete-run",
         )
-    scrubber = Scrubber([root])
+    scrubber, specs = Scrubber([root]), _portable_specs(study)
     with whole_file(out) as file, ZipFile(file, "w") as packed:
         for path in _files(root):
             data = path.read_bytes()
+            if path.parent == root:
+                for spec, portable in specs.items():
+                    data = data.replace(spec.encode(), portable.encode())
+            elif path.name.startswith(f"{IMAGES}."):
+                data = _records_of_images(path, scrubber)
             if secret := scrubber.leak(data):
                 raise DataError(
                     f"{path} would publish {secret}; nothing was written",
-                    "name data by a path relative to where you run, and draw images by the study "
-                    "rather than from a folder; run it in a new --out",
+                    "name data by a path relative to where you run; run it in a new --out",
                     code="secret-found",
                 )
             name = path.relative_to(root).as_posix()
@@ -98,6 +108,36 @@ def unpacked(path: Path) -> Iterator[Path]:
         except (OSError, BadZipFile, LZMAError, zlib.error) as error:
             raise DataError(f"{path} can't be unpacked: {error}", code="damaged-file") from None
         yield root
+
+
+def _portable_specs(study: Study) -> dict[str, str]:
+    """Spec of a `folder:` generator -> the same with the folder and its lists by name alone, of
+    those that name a path of this machine; the longest first, as one may begin another."""
+    models = study.models.read()["generators"].values()
+    texts = {*study.file.generators.values(), *(model["spec"] for model in models)}
+    portable: dict[str, str] = {}
+    for text in sorted(texts, key=lambda text: (-len(text), text)):
+        spec = Spec.parse(text)
+        if spec.kind == "folder":
+            paths = [spec.argument, *(spec.options.get(name, "") for name in LISTS)]
+            named = text
+            for path in sorted(filter(os.path.isabs, paths), key=len, reverse=True):
+                named = named.replace(path, Path(path).name)
+            if named != text:
+                portable[text] = named
+    return portable
+
+
+def _records_of_images(path: Path, scrubber: Scrubber) -> bytes:
+    """A run's records of images, where none lies elsewhere and no message names a folder."""
+    lines = []
+    for record in read_records(path):
+        if record.pop("stamp", None) is not None:
+            record["file"] = f"images/{record['case']}{Path(record['file']).suffix}"
+        if "message" in record:
+            record["message"] = scrubber.text(record["message"])
+        lines.append(record_line(record))
+    return b"".join(lines)
 
 
 def _files(root: Path) -> list[Path]:

@@ -76,13 +76,11 @@ def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
     far."""
     events = StudyEvents(study.root)
     statuses = []
-    for _, cells in groupby(study.cells, lambda cell: cell.folder):
-        images: RunImages | None = None
-        for cell in cells:
-            if images is None:
-                run = study.run_of(cell)
-                images = None if run is None else RunImages.of(run)
-            statuses.append(_status(study, cell, images, events, scores))
+    for _, of_run in groupby(study.cells, lambda cell: cell.folder):
+        cells = list(of_run)
+        run = study.run_of(cells[0])
+        images = None if run is None else RunImages.of(run)
+        statuses += [_status(study, cell, images, events, scores) for cell in cells]
     return statuses
 
 

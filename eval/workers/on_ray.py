@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...extras import install_command
-from .farm import Numbered, Reply, TaskWorker, WorkerHandle, do_bundle, open_task
+from .tasks import Numbered, Reply, TaskWorker, WorkerHandle, do_bundle, open_task
 
 
 class Actor:
@@ -28,12 +28,12 @@ class Actor:
             os.chdir(folder)
 
     def open(self, payload: bytes) -> bytes:
-        """As `farm.open_task`."""
+        """As `tasks.open_task`."""
         self._worker, reply = open_task(payload)
         return reply
 
     def do(self, bundle: list[Numbered[Any]]) -> bytes:
-        """As `farm.do_bundle`."""
+        """As `tasks.do_bundle`."""
         assert self._worker is not None
         return do_bundle(self._worker, bundle)
 

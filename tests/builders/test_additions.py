@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -212,6 +213,10 @@ def test_a_grown_release_gives_its_frozen_rows_by_name(
     assert chosen["release=v1"] == frozen
     assert len(chosen["release=added"]) == ADDED[suite]
     assert chosen["release=added"] == chosen["release!=v1"] and not chosen["release=added"] & frozen
+    written = tmp_path / "frozen.jsonl"
+    where = ("--suite", suite, "--data", release, "--where", "release=v1", "--out", written)
+    assert cli("prompts", *where).returncode == 0
+    assert {json.loads(line)["row"] for line in written.read_text().splitlines()} == frozen
     with raises("nothing-to-do", "release=: no row has 'v2': choose from 'added', 'v1'"):
         prompts(suite, data=str(release), only="release=v2")
 

@@ -23,7 +23,7 @@ from counterprior.builders.build_result import Build, Holdout
 from counterprior.cards.errors import HubError
 from counterprior.cards.push import execute
 from counterprior.cards.push_plan import planned
-from counterprior.cards.remote import Repository
+from counterprior.cards.remote import Repository, is_passing
 from counterprior.cards.validate import ReleaseReport, validate
 from counterprior.extras import install_command
 from counterprior.progress import Progress, silent
@@ -247,6 +247,14 @@ def test_a_hub_without_xet_is_said_by_name(world: World, tmp_path: Path) -> None
         assert hub.tags(REPO) == {"v1.0.0": world.first}
         push(world.next, at(hub.url, "1.1.0"))
         check_finished(hub, world)
+
+
+def test_a_missing_xet_storage_is_no_passing_failure_however_it_is_wrapped() -> None:
+    failed = RuntimeError("upload failed")
+    assert is_passing(failed)  # the libraries wrap broken connections alike
+    failed.__cause__ = OSError("HTTP 404 Not Found: /api/datasets/a/b/xet-write-token/main")
+    assert not is_passing(failed)
+    assert "set HF_HUB_DISABLE_XET=1" in str(Repository("a/b").named(failed))
 
 
 def test_a_request_that_hangs_has_failed(world: World, tmp_path: Path) -> None:

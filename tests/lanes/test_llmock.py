@@ -27,6 +27,7 @@ PROTOCOLS = ("openai:gpt-4o@{}/v1", "anthropic:claude-3-5-sonnet-20241022@{}/ant
 
 QUESTION = {"match": {"path": "*[!l]s"}}
 """`chat/completions` and `messages`, but not `models`."""
+LIST = {"match": {"path": "*models"}}
 
 
 class Mock:
@@ -71,6 +72,9 @@ def test_a_judge_survives_every_fault_and_is_paid_once(
     protocol: str, mock: Mock, cli: Callable[..., Any], text_release: Path, tmp_path: Path
 ) -> None:
     mock.behave(
+        {"type": "fail", "status": 429, "retry_after": 1, **LIST},
+        {"type": "fail", "status": 503, **LIST},
+        {"type": "fail", "status": 500, **LIST},
         {"type": "fail", "status": 429, "retry_after": 1, **QUESTION},
         {"type": "fail", "status": 500, **QUESTION},
         {"type": "fail", "status": 503, **QUESTION},
@@ -91,7 +95,7 @@ def test_a_judge_survives_every_fault_and_is_paid_once(
     assert labels == {"first_left": 2, "first_right": 2}
     verdict = mock.verdict()
     assert verdict["passed"] and not verdict["findings"], verdict["findings"]
-    assert verdict["faults_injected"] == 3
+    assert verdict["faults_injected"] == 6
     answered = mock.answered()
     again = cli(*command)
     assert again.returncode == 0 and mock.answered() == answered, again.stderr

@@ -196,6 +196,15 @@ def test_identity_has_facts_of_server_list(sglang: Any) -> None:
         assert {n: v for n, v in identity.items() if "served" in n} == {"served_root": "A/a"}
 
 
+def test_a_list_that_is_away_for_a_moment_is_asked_for_again(
+    sglang: Any, fault: Any, naps: list[float]
+) -> None:
+    sglang.listings["/v1/models"] = {"data": [{"id": "img-1", "root": "A/a"}]}
+    sglang.list_faults += [fault(429, {"retry-after": "3"}), fault(503)]
+    assert open_generator(spec(sglang)).identity()["served_root"] == "A/a"
+    assert naps[0] == 3 and len(naps) == 2
+
+
 @pytest.mark.parametrize(
     "listing",
     ["<html>hello</html>", "", {}, {"data": None}, {"data": [1]}, [], {"data": []}, f'"{KEY}"'],

@@ -509,22 +509,27 @@ def test_summaries_say_why_a_judge_failed(text_release: Path, tmp_path: Path, cl
     suite = "t2i_homogenization"
     render, images = open_generator("render:"), tmp_path / "images"
     images.mkdir()
-    first, *others = prompts(suite, data=str(text_release), limit=2)
-    for case in (first, *others):
+    widths = [300, 300, 300, 301, 301, 302, 303]
+    for number, case in enumerate(prompts(suite, data=str(text_release), limit=4)):
         image = render.generate(ImageRequest(case.prompt, case.seed))
-        image.resize((300, 200) if case is first else image.size).save(images / case.file)
+        size = (widths[number], 200) if number < len(widths) else image.size
+        image.resize(size).save(images / case.file)
     plain = {
         "data": str(text_release),
-        "suites": {suite: {"limit": 2}},
+        "suites": {suite: {"limit": 4}},
         "generators": {"mine": f"folder:{images}"},
         "judges": {"px": "pixels"},
     }
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(plain))
-    why = "pixels: the image is 300 x 200, rendered ones are 512 x 384"
-    done = cli("study", "run", tmp_path / "s.yaml", "--out", tmp_path / "out")
-    assert f"1 error: {why}" in done.stdout
-    assert f"1 error: {why}" in cli("study", "status", tmp_path / "out").stdout
-    where = ("--suite", suite, "--data", text_release, "--limit", 2, "--out", tmp_path / "run")
+    why = "pixels: the image is {} x 200, rendered ones are 512 x 384"
+    most = ("3 errors{}: " + why.format(300), "2 errors{}: " + why.format(301))
+    rest = "1 error{}: for 1 other reason"
+    ran = cli("study", "run", tmp_path / "s.yaml", "--out", tmp_path / "out").stdout
+    status = cli("study", "status", tmp_path / "out").stdout
+    where = ("--suite", suite, "--data", text_release, "--limit", 4, "--out", tmp_path / "run")
     judged = cli("eval", *where, "--generator", f"folder:{images}", "--judge", "pixels")
-    assert f"counterprior: pixels: 1 error: {why}" in judged.stderr
-    assert f"note: 1 of 1 errors of the judge: {why}" in " ".join(judged.stdout.split())
+    scored = " ".join(judged.stdout.split())
+    for reason in (*most, rest):
+        assert reason.format("") in ran and reason.format("") in status
+        assert f"counterprior: pixels: {reason.format('')}" in judged.stderr
+        assert f"note: {reason.format(' of the judge')}" in scored
