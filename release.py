@@ -10,8 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -74,10 +78,38 @@ def parquet_path(config: str) -> str:
     return f"{config}/{SPLIT}-00000-of-00001.parquet"
 
 
+_digests: ContextVar[dict[tuple[int, ...], str] | None] = ContextVar("digests", default=None)
+SETTLED_NS = 2_000_000_000
+"""Nanoseconds since a file was written after which another change gives it another time."""
+
+
+@contextmanager
+def digests_remembered() -> Iterator[None]:
+    """Within the block `sha256_file` reads a file once, at whatever places it lies, until its size
+    or the time of its last change is another: for a command that compares the same files again
+    and again."""
+    if _digests.get() is not None:
+        yield
+        return
+    token = _digests.set({})
+    try:
+        yield
+    finally:
+        _digests.reset(token)
+
+
 def sha256_file(path: Path) -> str:
     """SHA-256 of a file's bytes, as hex digits."""
+    remembered = _digests.get()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        facts = os.fstat(file.fileno())
+        key = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+        if remembered is not None and key in remembered:
+            return remembered[key]
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if remembered is not None and time.time_ns() - facts.st_mtime_ns > SETTLED_NS:
+        remembered[key] = digest
+    return digest
 
 
 def release_digest(root: Path) -> str:

@@ -42,6 +42,19 @@ CheckRows = Callable[[str, list[Row], bool], Iterable[tuple[str, str, str]]]
 message."""
 
 
+# Functions, not lambdas: an `Origin` is sent to other processes.
+def _nothing_stated(name: str, rows: list[Row]) -> Mapping[str, Any]:
+    return {}
+
+
+def _nothing_kept(records: Sequence[Mapping[str, Any]]) -> list[bytes | None]:
+    return [None] * len(records)
+
+
+def _not_counted(counts: Any) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Origin:
     """The bank that a release is compared with."""
@@ -52,7 +65,7 @@ class Origin:
     """Rebuilds the rows of a config from it."""
     as_released: Callable[[Row, str, str], Row]
     """A rebuilt row as it is with seed images from a source, under the license of its config."""
-    stated_facts: StatedFacts = lambda name, rows: {}
+    stated_facts: StatedFacts = _nothing_stated
     """Facts that the manifest states about a config."""
     reviews: tuple[ReviewRound, ...] | None = None
     """Reviews of the bank; None if unknown."""
@@ -64,11 +77,11 @@ class Origin:
     """Whether a row is of an addition to the bank; None if unknown."""
     drawn: Callable[[], str] = lambda: ""
     """How the rebuilt images came about."""
-    kept_seeds: KeptSeeds = lambda records: [None] * len(records)
+    kept_seeds: KeptSeeds = _nothing_kept
     """The drawings that need no decoding if a release has them."""
     draw_beside: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Within its context, another process draws; it gives counts of what it drew."""
-    count_drawn: Callable[[Any], None] = lambda counts: None
+    count_drawn: Callable[[Any], None] = _not_counted
     """Adds those counts to what this process drew."""
 
 

@@ -18,6 +18,7 @@ from ..release import (
     CHECKSUMS,
     UNVOUCHED,
     Problem,
+    digests_remembered,
     listed_configs,
     read_checksums,
     refuse_pipes,
@@ -112,7 +113,7 @@ def validate(
         nullcontext if origin is None else origin.draw_beside,
     )
     croissant, by_config = list[Problem](), list[ConfigFaults]()
-    with collector_paused(), _beside(jobs - 1) as pool:
+    with collector_paused(), digests_remembered(), _beside(jobs - 1) as pool:
         begun = None
         if pool is not None:
             begun = pool.submit(_croissant_problems, root, manifest, every=every)
