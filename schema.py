@@ -1145,10 +1145,16 @@ def row_digest(record: dict[str, Any]) -> str:
     return hashlib.sha256(record_line(record)).hexdigest()
 
 
-def rows_digest(records: Iterable[dict[str, Any]]) -> str:
-    """Logical digest of a table, independent of row order, parquet writer and compression."""
-    lines = sorted((r["id"], record_line(r)) for r in records)
-    return lines_digest(line for _, line in lines)
+def rows_digest(records: Iterable[dict[str, Any]], lines: Iterable[bytes] | None = None) -> str:
+    """Logical digest of a table, independent of row order, parquet writer and compression.
+
+    lines: the `record_line` of each record, if they were made before.
+    """
+    if lines is None:
+        by_id = [(r["id"], record_line(r)) for r in records]
+    else:
+        by_id = [(r["id"], line) for r, line in zip(records, lines, strict=True)]
+    return lines_digest(line for _, line in sorted(by_id))
 
 
 def record_line(record: dict[str, Any]) -> bytes:

@@ -3,16 +3,18 @@
     python benchmarks/release.py build [--runs 5]
     python benchmarks/release.py check [--runs 5]
 
-build: `build`, and `build --only`. check: `validate`. A command that takes over 30 seconds is run
-three times. The bank is the shipped one. `nothing kept`: the folder of kept drawings is empty, as
-on another machine; `check` uses the user's. For `validate --bank` and `--only`, the entry is edited
-anew before each run, so that nothing of its file is kept.
+build: `build`, and `build --only`. check: `validate`, and `push` to a Hub on this machine, whose
+own time does not count. A command that takes over 30 seconds is run three times. The bank is the
+shipped one. `nothing kept`: the folder of kept drawings is empty, as on another machine; `check`
+uses the user's. For `validate --bank` and `--only`, the entry is edited anew before each run, so
+that nothing of its file is kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
 from itertools import count
 from pathlib import Path
@@ -21,6 +23,9 @@ from figures import RUNS, Cost, Figures, command, repeated
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.drawings import CACHE
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fixtures"))
+from loopback_hub import TOKEN, LoopbackHub
 
 PAIR = "flags-and-heraldry-france-blue-red"
 FILE = "constrained/flags_and_heraldry.yaml"
@@ -62,6 +67,16 @@ def measure(what: str, runs: int, folder: Path) -> None:
         shutil.rmtree(f"{out}-only", ignore_errors=True)
         return command("build", "--bank", str(bank), "--only", PAIR, "--out", out, environment=kept)
 
+    def push(hub: LoopbackHub, version: str) -> Cost:
+        environment = kept | {
+            "HF_ENDPOINT": hub.url,
+            "HF_TOKEN": TOKEN,
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_OFFLINE": "0",
+        }
+        named = ("--repo-id", "tester/bench", "--version", version, "--create")
+        return command("push", release, *named, environment=environment)
+
     def again(*arguments: str) -> list[Cost]:
         return repeated(lambda: command(*arguments, environment=kept), runs)
 
@@ -76,6 +91,11 @@ def measure(what: str, runs: int, folder: Path) -> None:
     figures.costs("`validate --bank`, a pair edited", repeated(check, runs))
     figures.costs("`validate --bank`, a pair without a field", repeated(fault, runs))
     figures.costs("`validate --redraw`", again("validate", release, "--redraw"))
+    with LoopbackHub(folder / "hub") as hub:
+        versions = (f"1.0.{number}" for number in count())
+        figures.costs("`push`, the first", [push(hub, next(versions))])
+        pushed = repeated(lambda: push(hub, next(versions)), runs)
+        figures.costs("`push`, the same rows as a new version", pushed)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -306,10 +307,11 @@ def row_checks(bank: Path | None = None) -> Callable[[str, list[Row], bool], Ite
     For some of the rows alone (the last argument is false) checks that need all rows are skipped. A
     config that this package doesn't build has no rules.
     """
-    banks = Banks.at(bank)
-    return lambda name, rows, complete: (
-        suite_faults(name, rows, banks, complete) if name in SUITES else iter(())
-    )
+    return partial(_faults_by, Banks.at(bank))
+
+
+def _faults_by(banks: Banks, name: str, rows: list[Row], complete: bool) -> Iterator[Fault]:
+    return suite_faults(name, rows, banks, complete) if name in SUITES else iter(())
 
 
 def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] | None]:
@@ -318,24 +320,26 @@ def rebuilt(bank: Path | None = None) -> Callable[[str, int | None], list[Row] |
     It returns None for a config that this package doesn't build, and for a sampled config whose
     seed is secret.
     """
-    banks = Banks.at(bank)
+    return partial(_rebuilt_by, Banks.at(bank))
 
-    def build_rows(name: str, seed: int | None) -> list[Row] | None:
-        if name not in SUITES:
-            return None
-        begin_gold(_images(name, banks, seed or 0))
-        rows = sampled(name, banks, seed or 0)
-        if seed is None and rows != sampled(name, banks, 1):
-            return None
-        return rows
 
-    return build_rows
+def _rebuilt_by(banks: Banks, name: str, seed: int | None) -> list[Row] | None:
+    if name not in SUITES:
+        return None
+    begin_gold(_images(name, banks, seed or 0))
+    rows = sampled(name, banks, seed or 0)
+    if seed is None and rows != sampled(name, banks, 1):
+        return None
+    return rows
 
 
 def is_addition(bank: Path | None = None) -> Callable[[Row], bool]:
     """Returns whether a row is of an addition to a bank, see `frozen`."""
-    banks = Banks.at(bank)
-    return lambda row: row.suite in SUITES and SUITES[row.suite].added(row, banks)
+    return partial(_is_addition_to, Banks.at(bank))
+
+
+def _is_addition_to(banks: Banks, row: Row) -> bool:
+    return row.suite in SUITES and SUITES[row.suite].added(row, banks)
 
 
 def sampled(name: str, banks: Banks, seed: int) -> list[Row]:
@@ -354,7 +358,11 @@ def _images(name: str, banks: Banks, seed: int) -> list[VectorImage]:
 
 def released_with(votes: Votes) -> Callable[[Row, str, str], Row]:
     """Returns `as_released`, which also marks the rows that people accepted."""
-    return lambda row, source, terms: voted(as_released(row, source, terms), votes)
+    return partial(_released_with, votes)
+
+
+def _released_with(votes: Votes, row: Row, source: str, terms: str) -> Row:
+    return voted(as_released(row, source, terms), votes)
 
 
 def as_released(row: Row, source: str, terms: str) -> Row:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Any, TypeVar
 
-from ..schema import Entity, Row, SeededRow
+from ..images import ImageError, opened
+from ..schema import Entity, GoldRow, Row, SeededRow
+from .gold import differences
 from .phrases import side_word, spatial_word, wrong_article
 from .seeds import as_drawn
 from .suite import Fault
 from .taxonomy import Taxonomy
 
 R = TypeVar("R", bound=Row)
+G = TypeVar("G", bound=GoldRow)
 
 
 def text_faults(row: Row, *fields: str) -> Iterator[Fault]:
@@ -65,6 +69,28 @@ def mention_faults(row: Row, field: str, *phrases: str) -> Iterator[Fault]:
             yield Fault(row.id, field, f"does not mention {phrase!r} in its place: {text!r}")
             return
         start = position + len(phrase)
+
+
+def images_apart(pairs: Sequence[tuple[G, G]]) -> tuple[list[tuple[G, G, float]], list[Fault]]:
+    """Share of the pixels that visibly differ between the images of two rows, in [0, 1], and a
+    fault for each image that can't be decoded, whose pairs are left out."""
+    try:
+        shares = differences((first.image.bytes, second.image.bytes) for first, second in pairs)
+    except ImageError:
+        faults = {row.id: fault for pair in pairs for row in pair for fault in _undecodable(row)}
+        if not faults:
+            raise
+        sound = [pair for pair in pairs if not any(row.id in faults for row in pair)]
+        return images_apart(sound)[0], list(faults.values())
+    return [(*pair, share) for pair, share in zip(pairs, shares, strict=True)], []
+
+
+def _undecodable(row: GoldRow) -> Iterator[Fault]:
+    try:
+        with opened(BytesIO(row.image.bytes)) as image:
+            image.load()
+    except ImageError as error:
+        yield Fault(row.id, "image", str(error))
 
 
 def equal_fault(row: Row, field: str, expected: Any) -> Iterator[Fault]:

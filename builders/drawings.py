@@ -23,11 +23,12 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from PIL import features
 
 from ..cpus import spawned
+from ..errors import DataError
 
 CACHE = "COUNTERPRIOR_CACHE"
 """Environment variable with the folder of what is kept; `~/.cache/counterprior` without it."""
@@ -164,6 +165,17 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
+class DrawingCounts(NamedTuple):
+    """How the images of a run came about, by kind."""
+
+    drawn: Counter[str]
+    """What was drawn."""
+    taken: Counter[str]
+    """What earlier runs drew."""
+    again: Counter[str]
+    """What of this was drawn again, and came out the same."""
+
+
 class DrawingRun:
     """The drawings of one run."""
 
@@ -207,11 +219,27 @@ class DrawingRun:
             return self._made[name]
         if name in self._begun:
             future, place = self._begun.pop(name)
-            return self._note(request, name, future.result()[place])
-        if self._kept and (data := self._kept.get(name)) is not None:
+            try:
+                data = future.result()[place]
+            except DataError:  # of any of those that it was drawn with
+                data = request.draw()
+            return self._note(request, name, data)
+        if self._kept and (kept := self._kept.get(name)) is not None:
             self.taken[_kind(request)] += 1
-            return self._remember(name, data)
+            return self._remember(name, kept)
         return self._note(request, name, request.draw())
+
+    def kept(self, requests: Sequence[DrawingRequest]) -> list[bytes | None]:
+        """What earlier runs drew of some requests, a sample of it drawn again; None for the others,
+        which are not drawn."""
+        names = [_name(request) if request.key else "" for request in requests]
+        named = {name: request for name, request in zip(names, requests, strict=True) if name}
+        kept = self._from_kept(named)
+        return [kept.get(name, self._made.get(name)) for name in names]
+
+    def counts(self) -> DrawingCounts:
+        """How its images came about."""
+        return DrawingCounts(self.drawn, self.taken, self.again)
 
     def text(self, kind: str) -> str:
         """How many images of a kind were drawn; empty for none.
@@ -286,6 +314,19 @@ def drawings() -> DrawingRun:
 @cache
 def _of_process() -> DrawingRun:
     return DrawingRun(kept_here())
+
+
+@contextmanager
+def drawing_beside(*, use_kept: bool) -> Iterator[DrawingCounts]:
+    """Draws in a process of its own within the block; yields counts for `count_drawn` there."""
+    with drawing(use_kept=use_kept) as run:
+        yield run.counts()
+
+
+def count_drawn(others: DrawingCounts) -> None:
+    """Counts the images of another process as those of this one's run."""
+    for own, other in zip(drawings().counts(), others, strict=True):
+        own.update(other)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
 from ..eval.core import ImageRequest
@@ -55,6 +55,18 @@ def begin_seeds(rows: Sequence[SeededRow], generator: str) -> list[SeedRequest]:
     requests = [SeedRequest(generator, row.seed_prompt, row.seeds[0]) for row in rows]
     drawings().begin([request for request in requests if request.key])
     return requests
+
+
+def kept_seeds(records: Sequence[Mapping[str, Any]]) -> list[bytes | None]:
+    """What earlier runs drew as the seed image of released rows, see `DrawingRun.kept`; None for a
+    row whose image the renderer did not draw."""
+    requests: list[SeedRequest | None] = []
+    for record in records:
+        prompt, seeds = record.get("seed_prompt"), record.get("seeds") or [0]
+        is_drawn = record.get("seed_source") == RENDERER and isinstance(prompt, str)
+        requests.append(SeedRequest(f"{RENDERER}:", str(prompt), seeds[0]) if is_drawn else None)
+    kept = iter(drawings().kept([request for request in requests if request is not None]))
+    return [None if request is None else next(kept) for request in requests]
 
 
 def draw_seeds(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -64,6 +64,10 @@ class Banks:
     def at(root: Path | None) -> Banks:
         """The banks of a folder, None for the shipped ones, which a process reads once."""
         return SHIPPED if root in (None, DEFAULT_BANK) else Banks(root)
+
+    def __reduce__(self) -> tuple[Callable[[Path], Banks], tuple[Path]]:
+        """Another process opens the folder anew, and reads the parts that it needs."""
+        return _received, (self.root,)
 
     @cached_property
     def frozen(self) -> Frozen:
@@ -160,6 +164,12 @@ class Banks:
     @cached_property
     def spatial_uc_objects(self) -> list[str]:
         return [o.label for o in read_entries(self.root / "spatial_uc.yaml", Published)]
+
+
+@lru_cache(maxsize=2)
+def _received(root: Path) -> Banks:
+    """Cached, because a process is sent the same banks with each of its tasks."""
+    return Banks.at(root)
 
 
 SHIPPED = Banks(DEFAULT_BANK)

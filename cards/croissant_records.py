@@ -7,13 +7,25 @@ import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..progress import Progress, silent
-from ..release import Problem, ReleaseError, iter_records, parquet_path, sha256_file
+from ..release import (
+    Problem,
+    ReleaseError,
+    iter_records,
+    parquet_path,
+    sha256_file,
+    unreadable,
+)
 from ..storage import ArrowSink, whole_file
 from .croissant import record_set_id
 from .manifest import Manifest
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
 CROISSANT = "croissant.json"
 
@@ -85,35 +97,99 @@ def _samples(
 
 
 def _sample(root: Path, config: str, folder: Path) -> bool:
-    """Writes the rows of a config that are compared below a folder; false if these are all."""
+    """Writes the rows of a config that are compared below a folder; false if these are all.
+
+    Raises ReleaseError if its file can't be read.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds, chosen, count = set[tuple[str, Any]](), set[int](), 0
-    for count, record in enumerate(iter_records(root, config), 1):
-        new = {(name, _kind(value)) for name, value in record.items()} - kinds
-        if new:
-            kinds |= new
-            chosen.add(count - 1)
-    if count <= SAMPLED + len(chosen):
+    path = root / parquet_path(config)
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error) from error
+    chosen = {row for column in table.columns for row in _first_of_each_kind(_array(column))}
+    if len(table) <= SAMPLED + len(chosen):
         return False
-    chosen |= set(random.Random(config).sample(range(count), SAMPLED))
-    table = pq.read_table(root / parquet_path(config)).take(sorted(chosen))
+    chosen |= set(random.Random(config).sample(range(len(table)), SAMPLED))
     with whole_file(folder / parquet_path(config)) as file:
-        pq.write_table(table, ArrowSink(file))
+        pq.write_table(table.take(sorted(chosen)), ArrowSink(file))
     return True
 
 
-def _kind(value: Any) -> Any:
-    """What of a value decides how it is read: type, emptiness, and the kinds of what it holds."""
-    if isinstance(value, dict):
-        return tuple((name, _kind(inner)) for name, inner in value.items())
-    if isinstance(value, list):
-        return min(len(value), 2), tuple(sorted({repr(_kind(inner)) for inner in value}))
-    if isinstance(value, str):
-        return bool(value), value.isascii(), "\n" in value
-    if isinstance(value, float | int):
-        return type(value).__name__, value != value, value > 0, value < 0
-    return type(value).__name__
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    """The values of a column as one array."""
+    import pyarrow as pa
+
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+def _first_of_each_kind(values: pa.Array) -> list[int]:
+    """Place of the first value of each kind."""
+    import numpy as np
+
+    return [int(place) for place in np.unique(_kinds(values), return_index=True)[1]]
+
+
+def _kinds(values: pa.Array) -> NDArray[np.int64]:
+    """A number for each value, by what of it decides how it is read: type, emptiness, and the
+    kinds of what it holds. Values of one kind have one number, which means nothing else."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def numbers(array: pa.Array) -> NDArray[np.int64]:
+        return np.asarray(
+            pc.fill_null(pc.cast(array, pa.int64()), 0).to_numpy(zero_copy_only=False)
+        )
+
+    kind = values.type
+    aspects = [numbers(values.is_null())]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        length = pc.binary_length(values)
+        aspects += [
+            numbers(pc.greater(length, 0)),
+            numbers(pc.equal(length, pc.utf8_length(values))),  # is ASCII
+            numbers(pc.match_substring(values, "\n")),
+        ]
+    elif pa.types.is_struct(kind):
+        # Of a missing struct the parts are unseen, whatever lies there.
+        present = 1 - aspects[0]
+        aspects += [present * (_kinds(part) + 1) for part in values.flatten()]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = numbers(pc.list_value_length(values))
+        aspects += [np.minimum(lengths, 2), _held(_kinds(values.flatten()), lengths)]
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        plain = pc.cast(values, pa.float64()) if not pa.types.is_floating(kind) else values
+        aspects += [
+            numbers(pc.is_nan(plain)),
+            numbers(pc.greater(plain, 0)),
+            numbers(pc.less(plain, 0)),
+        ]
+    combined = aspects[0]
+    for aspect in aspects[1:]:
+        _, places = np.unique(aspect, return_inverse=True)
+        combined = combined * (int(places.max(initial=0)) + 1) + places
+        _, combined = np.unique(combined, return_inverse=True)
+    return combined
+
+
+def _held(kinds: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each list, by the set of the kinds that it holds.
+
+    kinds: of the values of all lists, one list after the other; lengths: of each list.
+    """
+    import numpy as np
+
+    held = np.zeros(len(lengths), np.int64)
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    for kind in np.unique(kinds):
+        holds = np.zeros(len(lengths), np.int64)
+        holds[owners[kinds == kind]] = 1
+        _, held = np.unique(2 * held + holds, return_inverse=True)
+    return held
 
 
 def _compare(dataset: Any, root: Path, config: str) -> Iterator[Problem]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from ..builders.build_result import Division, Holdout
 from ..release import Problem, ReleaseError, iter_records, verify
 from ..schema import ROWS, Row
+from .config_checks import CheckRows
 from .manifest import MANIFEST, Manifest, read_manifest
-from .validate import CheckRows, ReleaseReport
+from .validate import ReleaseReport
 
 Divide = Callable[[Mapping[str, Sequence[Row]], float], Division]
 """Splits a full build at a fraction; it knows the salt."""

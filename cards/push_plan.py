@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from ..errors import UsageError
 from ..progress import Progress, silent
-from ..release import SIGNATURE_FILE, ReleaseError
+from ..release import SIGNATURE_FILE, ReleaseError, digests_remembered
 from ..storage import folder_lock
 from .content import Content, PushSettings, ReleaseContent
 from .errors import HubError
@@ -132,7 +132,7 @@ def planned(
             "set HF_TOKEN to a token with write access or `hf auth login`", code="no-token"
         )
     work = folder.with_name(f".{folder.name}.push")
-    with folder_lock(folder):
+    with folder_lock(folder), digests_remembered():
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
         try:
             check_report(validate(folder, quick=True))

@@ -42,6 +42,7 @@ from ..release import (
     verify_files,
 )
 from ..schema import ROWS, SPLIT
+from ..storage import collector_paused
 from .croissant_records import CROISSANT
 from .errors import HubError
 from .manifest import MANIFEST, Manifest, read_manifest
@@ -55,6 +56,7 @@ SAMPLES = 16
 """Images of a publication on the Hub that are loaded, decoded and compared."""
 
 
+@collector_paused()
 def verify_release(
     path_or_repo: str,
     revision: str | None = None,

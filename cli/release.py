@@ -219,9 +219,10 @@ def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool =
         row_checks,
         stated_facts,
     )
-    from ..builders.drawings import drawing, drawings
+    from ..builders.drawings import count_drawn, drawing, drawing_beside, drawings
+    from ..builders.seeds import kept_seeds
     from ..builders.votes import read_votes, review_by_people
-    from ..cards.validate import Origin
+    from ..cards.config_checks import Origin
     from ..cards.validate import validate as check
 
     folder = bank or DEFAULT_BANK
@@ -237,6 +238,9 @@ def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool =
             lambda configs: review_by_people(votes, configs),
             is_addition(folder),
             lambda: drawings().text("gold"),
+            kept_seeds,
+            partial(drawing_beside, use_kept=not redraw),
+            count_drawn,
         )
     rules = row_checks(folder)
 

@@ -11,8 +11,8 @@ from typing import Any
 from ...scenes.vector import VectorImage, VectorStyle
 from ...schema import AlteredWorldGold, EncodedImage, Provenance, World
 from ..build_result import Composition
-from ..checks import equal_fault
-from ..gold import LEAST_DIFFERENCE, LOOKED, differences, draw_gold, terms
+from ..checks import equal_fault, images_apart
+from ..gold import LEAST_DIFFERENCE, LOOKED, draw_gold, terms
 from ..suite import Banks, Fault, SuiteRecipe
 from ..world_drawings import DRAWN, DrawnGroup
 from ..world_looks import recognized, undecided
@@ -95,10 +95,11 @@ def faults(rows: list[AlteredWorldGold], banks: Banks) -> Iterator[Fault]:
         if set(worlds) != set(DRAWN):
             first = next(iter(worlds.values()))
             yield Fault(first.id, "world", f"{first.group} has no image of the other world")
-    real, altered = ([worlds[world].image.bytes for worlds in both] for world in DRAWN)
-    for worlds, share in zip(both, differences(zip(real, altered, strict=True)), strict=True):
+    apart, undecodable = images_apart([(worlds["real"], worlds["altered"]) for worlds in both])
+    yield from undecodable
+    for real, _, share in apart:
         if share < LEAST_DIFFERENCE:
-            first = next(iter(worlds.values()))
+            first = next(iter(alike[real.group, real.style, real.drawn_seed].values()))
             reason = f"{first.group}, {first.style}: the two worlds look alike"
             yield Fault(first.id, "image", f"{reason}: {share:.2%} of the pixels differ")
     bank_groups = {scene.id: (file, law, scene) for file, law, scene in groups(banks)}

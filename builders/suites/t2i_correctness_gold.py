@@ -11,9 +11,9 @@ from itertools import combinations
 from ...scenes.vector import VectorImage, VectorStyle
 from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2ICorrectnessGold
 from ..build_result import Composition
-from ..checks import equal_fault
+from ..checks import equal_fault, images_apart
 from ..depictions import LAYOUTS, Drawable
-from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, differences, draw_gold, style_of, terms
+from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, draw_gold, style_of, terms
 from ..suite import Banks, Fault, SuiteRecipe
 from . import t2i_correctness
 
@@ -110,8 +110,9 @@ def faults(rows: list[T2ICorrectnessGold], banks: Banks) -> Iterator[Fault]:
                 yield from equal_fault(row, name, getattr(pair, name))
             yield from equal_fault(row, "cluster", banks.clusters.get(row.family, ""))
     pairs = [pair for same in alike.values() for pair in combinations(same, 2)]
-    shares = differences((first.image.bytes, second.image.bytes) for first, second in pairs)
-    for (first, second), share in zip(pairs, shares, strict=True):
+    apart, undecodable = images_apart(pairs)
+    yield from undecodable
+    for first, second, share in apart:
         if share < LEAST_DIFFERENCE:
             reason = f"looks like the layout {first.layout}: {share:.2%} of the pixels differ"
             yield Fault(second.id, "image", reason)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -22,10 +24,10 @@ from counterprior.builders.drawings import (
     kept_here,
 )
 from counterprior.builders.gold import GoldRequest, begin_gold, draw_gold
-from counterprior.builders.seeds import SeedRequest
+from counterprior.builders.seeds import SeedRequest, kept_seeds
 from counterprior.builders.suite import SHIPPED, CocoClass
 from counterprior.builders.suites.t2i_correctness_gold import images_of
-from counterprior.release import iter_records
+from counterprior.release import iter_records, parquet_path
 from counterprior.scenes.vector import VectorImage
 
 CONFIG = "t2i_correctness_gold"
@@ -107,6 +109,28 @@ def test_a_wrong_drawing_with_a_right_digest_discredits_all(
     assert after == right and (run.drawn, run.taken) == ({"gold": len(images)}, {})
     assert "is wrong: all is made again" in caplog.text
     assert drawn_by(images)[1].again == {"gold": len(images)}
+
+
+def test_a_wrong_seed_image_with_a_right_digest_discredits_all(cache: Path) -> None:
+    rows = [
+        {"seed_source": "render", "seed_prompt": prompt, "seeds": [seed]}
+        for prompt in ("One cat and one dog.", "One dog and one cat.")
+        for seed in range(2)
+    ]
+    others = [{"seed_source": "none", "seed_prompt": "One cat and one dog.", "seeds": [0]}, {}]
+    requests = [SeedRequest("render:", row["seed_prompt"], row["seeds"][0]) for row in rows]
+    with drawing() as run:
+        assert kept_seeds(rows) == [None] * 4 and not run.drawn
+        right = [run(request) for request in requests]
+    with drawing() as run:
+        assert kept_seeds([*rows, *others]) == [*right, None, None]
+        assert run.again == {"seed": 4}
+    with drawing(use_kept=False):
+        assert kept_seeds(rows) == [None] * 4
+    wrong = hashlib.sha256(requests[0].key.encode()).hexdigest()
+    kept_here().put(wrong, b"no image")
+    with drawing():
+        assert kept_seeds(rows) == [None] * 4
 
 
 def test_a_file_of_a_bank_is_parsed_once_and_a_wrong_parse_of_it_discredits_all(
@@ -225,3 +249,14 @@ def test_a_release_is_the_same_with_any_cache(
     count = len(list(iter_records(out, CONFIG)))
     assert f"of {count} gold images {LEAST_AGAIN} drawn again, all others" in kept.stdout
     assert f"of {count} gold images {count} drawn again" in again.stdout
+    path = out / parquet_path(CONFIG)
+    table = pq.read_table(path)
+    records = table.to_pylist()
+    records[0]["image"]["bytes"] = records[0]["image"]["bytes"][:2000]
+    pq.write_table(pa.Table.from_pylist(records, schema=table.schema), path)
+    for options in ((), ("--redraw", "--jobs", 2)):
+        done = cli("validate", out, "--bank", small_bank, *options)
+        assert done.returncode == 1, done.stderr
+        unreadable = [line for line in done.stdout.splitlines() if "not a readable image" in line]
+        (only,) = unreadable  # though it is compared with its bank, and with other images
+        assert f"{records[0]['id']}:image" in only

@@ -29,8 +29,8 @@ from counterprior.builders.world_drawings import (
 )
 from counterprior.builders.world_looks import read_world_looks
 from counterprior.builders.worlds import KEYED
+from counterprior.cards.config_checks import Origin, differences
 from counterprior.cards.manifest import read_manifest
-from counterprior.cards.validate import Origin, differences
 from counterprior.release import iter_records, verify
 from counterprior.schema import AlteredWorldGold
 

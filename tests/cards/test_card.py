@@ -19,9 +19,10 @@ from counterprior.builders.build import as_released, read_readings, row_checks
 from counterprior.cards import manifest as card_facts
 from counterprior.cards.baselines import Baseline, of_rows, read_baselines
 from counterprior.cards.citations import PAPERS
+from counterprior.cards.config_checks import Origin
 from counterprior.cards.documents import REPEATED, readings_table, render_documents
 from counterprior.cards.manifest import ConfigManifest, Manifest, read_manifest
-from counterprior.cards.validate import Origin, origin_problems, validate
+from counterprior.cards.validate import origin_problems, validate
 from counterprior.cli.main import app
 from counterprior.errors import UsageError
 from counterprior.eval.publishing.publication import read_publication, write_publication
@@ -70,8 +71,8 @@ def test_card_and_page_say_what_readers_objected_to(release: Path) -> None:
     assert f"Not read so: `{ATTRIBUTES}`." in card
 
     origin = Origin("", lambda name, seed: None, as_released, readings=shipped)
-    assert not origin_problems(release, manifest, origin)[0]
-    fields = [problem.field for problem in origin_problems(release, forged, origin)[0]]
+    assert not list(origin_problems(manifest, origin))
+    fields = [problem.field for problem in origin_problems(forged, origin)]
     assert fields == ["readings"]
 
 

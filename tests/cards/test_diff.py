@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from refusals import raises
 
-from counterprior.cards.diff import diff
+from counterprior.cards.diff import _compared, diff
 from counterprior.cards.versions import Bump
 from counterprior.release import ReleaseError, parquet_path
 
@@ -75,6 +75,15 @@ def test_the_same_files_are_compared_once_and_changed_ones_anew(
         config for config in diff(text_release, stamped).configs if config.edited or config.removed
     )
     assert (len(edited.removed), edited.edited) == (1, ())
+
+
+def test_files_of_the_same_bytes_are_not_read(text_release: Path, copy: Path) -> None:
+    _compared.cache_clear()
+    with patch("counterprior.cards.diff.iter_records", side_effect=AssertionError("read")):
+        assert diff(text_release, copy).bump == "NONE"
+        rewritten(copy, edit)
+        with pytest.raises(AssertionError, match="read"):
+            diff(text_release, copy)
 
 
 def test_prompts_of_displaced_and_edited_rows_are_printed(

@@ -1,5 +1,7 @@
 """`counterprior validate` on a built release that was damaged: file, row and field are named."""
 
+import hashlib
+import io
 import json
 import shutil
 import subprocess
@@ -18,15 +20,11 @@ from refusals import assert_refused
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import as_released, bank_digest, rebuilt, row_checks
-from counterprior.cards.croissant_records import _sample
+from counterprior.cards.config_checks import Origin, differences
+from counterprior.cards.croissant_records import _first_of_each_kind, _sample
 from counterprior.cards.manifest import read_manifest
-from counterprior.cards.validate import (
-    Origin,
-    differences,
-    not_comparable,
-    origin_problems,
-    validate,
-)
+from counterprior.cards.validate import not_comparable, validate
+from counterprior.images import encode_png, opened
 from counterprior.release import Problem, iter_records, parquet_path, sha256_file
 from counterprior.schema import ROWS, item_id, rows_digest
 
@@ -267,16 +265,117 @@ def test_a_missing_responsible_ai_property_is_named(release: Path) -> None:
     assert ("croissant.json", "rai:dataBiases") in {(p.file, p.field) for p in wrong}
 
 
-def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None:
-    config = "i2i_homogenization"
-    root = tmp_path / "release"
+def only(config: str, release: Path, root: Path) -> Path:
+    """A copy of a release without its other configs and its documents."""
     root.mkdir()
-    manifest = json.loads((full_release / "manifest.json").read_text())
+    manifest = json.loads((release / "manifest.json").read_text())
     manifest["configs"] = [c for c in manifest["configs"] if c["name"] == config]
     (root / "manifest.json").write_text(json.dumps(manifest))
-    shutil.copytree(full_release / config, root / config)
-    checksums = json.loads((full_release / "checksums.json").read_text())
+    shutil.copytree(release / config, root / config)
+    checksums = json.loads((release / "checksums.json").read_text())
     (root / "checksums.json").write_text(json.dumps(checksums))
+    return root
+
+
+def with_image(record: dict[str, Any], data: bytes) -> dict[str, Any]:
+    image = record["seed_image"] | {"bytes": data}
+    return record | {"seed_image": image, "image_sha256": hashlib.sha256(data).hexdigest()}
+
+
+def test_seed_images_are_decoded_unless_they_are_kept_drawings(
+    full_release: Path, tmp_path: Path, cli: Run
+) -> None:
+    config = "i2i_homogenization"
+    root = only(config, full_release, tmp_path / "release")
+
+    def damage(records: Records) -> Records:
+        cut, spoiled, other, *rest = records[:20]
+        data = cut["seed_image"]["bytes"]
+        with opened(io.BytesIO(other["seed_image"]["bytes"])) as image:
+            image.load()
+            image.putpixel((3, 3), (1, 2, 3))
+            redrawn = encode_png(image)
+        return [
+            with_image(cut, data[: len(data) // 2]),
+            with_image(spoiled, b"no image"),
+            with_image(other, redrawn),  # another image than the recipe draws, but an image
+            *rest,
+        ]
+
+    rewrite(root, config, damage)
+    rows = [record["id"] for record in iter_records(root, config)]
+    kept, again = cli("validate", root), cli("validate", root, "--redraw")
+    assert kept.returncode == again.returncode == 1, kept.stderr + again.stderr
+    lines = kept.stdout.splitlines()
+    assert lines[:-1] == again.stdout.splitlines()[:-1]
+    for row in rows[:2]:
+        assert sum(f"{row}:seed_image: is not a readable image" in line for line in lines) == 1
+    assert not any(f"{row}:seed_image" in line for row in rows[2:] for line in lines)
+    assert "; 17 seed images are kept drawings, the others were decoded" in lines[-1]
+    assert "seed images are kept" not in again.stdout
+
+
+def test_several_processes_name_the_same_problems_in_the_same_order(texts: Path) -> None:
+    def damage(records: Records) -> Records:
+        forged = records[0] | {"review": []}
+        return [forged, records[2], records[1], *records[3:], records[5]]
+
+    for config in ("t2i_homogenization", "spatial_uc"):
+        rewrite(texts, config, damage)
+    cut = texts / parquet_path("t2i_correctness")
+    cut.write_bytes(cut.read_bytes()[:-100])
+    (texts / "README.md").write_text("A card.")
+    (texts / "more.txt").write_text("more")
+    alone = validate(texts, row_checks(), SHIPPED)
+    with patch("counterprior.cards.validate.LARGE", 0):
+        beside = validate(texts, row_checks(), SHIPPED, jobs=3)
+    assert beside == alone and len(alone.problems) > 20
+    files = {problem.file.partition("/")[0] for problem in alone.problems}
+    assert files >= {"README.md", "more.txt", "spatial_uc", "t2i_correctness", "manifest.json"}
+
+
+def test_each_entry_of_the_manifest_is_compared_even_of_one_config(release: Path) -> None:
+    path = release / "manifest.json"
+    manifest = json.loads(path.read_text())
+    (entry,) = manifest["configs"]
+    manifest["configs"] = [entry | {"pictures": 7}, entry]
+    path.write_text(json.dumps(manifest))
+    assert any("says 7, but the rows give 0" in p.message for p in problems(release))
+
+
+def test_a_config_that_this_version_does_not_know_is_named(release: Path, cli: Run) -> None:
+    path = release / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["configs"].append(manifest["configs"][0] | {"name": "spatial_4d", "file": "x.parquet"})
+    path.write_text(json.dumps(manifest))
+    done = cli("validate", release)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count("manifest.json:configs: config 'spatial_4d' is unknown") == 1
+
+
+def test_the_first_of_each_kind_of_values() -> None:
+    columns = {
+        "text": ["a", "b", "", "é", "a\nb", None, "é", ""],
+        "number": [1.0, 2.0, 0.0, -1.0, float("nan"), None, 3.0, -0.5],
+        "flag": [True, True, False, None, False, True, None, True],
+        "list": [["a"], ["b"], ["a", "b"], ["a", "é"], [], None, ["a", "b", "c"], ["é", "a"]],
+        "parts": [{"n": 1, "t": "a"}, {"n": 2, "t": "b"}, {"n": 0, "t": "b"}, None, *[None] * 4],
+        "bytes": [b"", b"a", b"", None, b"b", b"", b"", b""],
+    }
+    first = {name: _first_of_each_kind(pa.array(values)) for name, values in columns.items()}
+    assert {name: sorted(places) for name, places in first.items()} == {
+        "text": [0, 2, 3, 4, 5],
+        "number": [0, 2, 3, 4, 5],
+        "flag": [0, 2, 3],
+        "list": [0, 2, 3, 4, 5],
+        "parts": [0, 2, 3],
+        "bytes": [0, 3],
+    }
+
+
+def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None:
+    config = "i2i_homogenization"
+    root = only(config, full_release, tmp_path / "release")
 
     def damage(records: Records) -> Records:
         good = records[0]["seed_image"]
@@ -362,9 +461,10 @@ def test_exchanged_rows_are_found(release: Path) -> None:
     ):
         folder = Path(shutil.copytree(release, release.with_name(f"r{message[:4]}")))
         rewrite(folder, "spatial_uc", change)
-        found, note = origin_problems(folder, read_manifest(folder), SHIPPED)
-        assert any(message in p.message for p in found), message
-        assert f"bank {SHIPPED.sha256[:12]}" in note
+        with patch("counterprior.cards.validate.record_problems", return_value=()):
+            report = validate(folder, row_checks(), SHIPPED)
+        assert any(message in p.message for p in report.problems), message
+        assert f"bank {SHIPPED.sha256[:12]}" in report.compared
 
 
 def test_skips_comparison_with_another_bank_or_version(release: Path) -> None:

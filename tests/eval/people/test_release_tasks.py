@@ -4,6 +4,7 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from refusals import raises
@@ -12,11 +13,12 @@ from typer.testing import CliRunner
 
 from counterprior.builders import suite
 from counterprior.builders.bank import BankError
-from counterprior.builders.build import BuildError, rebuilt, released_with
+from counterprior.builders.build import BuildError, rebuilt, released_with, row_checks
 from counterprior.builders.seeds import draw_seeds
 from counterprior.builders.votes import RowVotes, read_votes, review_by_people
+from counterprior.cards.config_checks import Origin
 from counterprior.cards.manifest import read_manifest
-from counterprior.cards.validate import Origin, origin_problems
+from counterprior.cards.validate import validate
 from counterprior.cli.main import app
 from counterprior.errors import DataError, UsageError
 from counterprior.eval.people.sampling import open_audit
@@ -151,9 +153,11 @@ def test_people_vote_on_a_release_and_a_build_says_so(
 
     def problems(of: dict[str, RowVotes]) -> set[str]:
         origin = Origin(
-            *("", rebuilt(), released_with(of)), people=lambda c: review_by_people(of, c)
+            *(manifest.bank_sha256, rebuilt(), released_with(of)),
+            people=lambda configs: review_by_people(of, configs),
         )
-        return {problem.field for problem in origin_problems(out, manifest, origin)[0]}
+        with patch("counterprior.cards.validate.record_problems", return_value=()):
+            return {problem.field for problem in validate(out, row_checks(), origin).problems}
 
     assert "review" not in problems(votes) and "people" not in problems(votes)
     assert problems({}) >= {"review", "people"}

@@ -20,8 +20,8 @@ from releases import small_release
 from counterprior.builders import suite
 from counterprior.builders.build import as_released
 from counterprior.builders.suites import altered_worlds, t2i_correctness
+from counterprior.cards.config_checks import Origin, differences
 from counterprior.cards.manifest import read_manifest
-from counterprior.cards.validate import Origin, differences
 from counterprior.errors import DataError
 from counterprior.eval.api import evaluate
 from counterprior.eval.core import Question
