@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from refusals import raises
 
@@ -18,7 +19,9 @@ from counterprior.builders.bank_faults import bank_faults
 from counterprior.builders.build import rebuilt
 from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.builders.suites import SUITES
+from counterprior.cards.manifest import read_manifest
 from counterprior.eval.api import prompts
+from counterprior.release import parquet_path
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 PAGE = Path(__file__).parents[2] / "docs" / "first-row.md"
@@ -47,17 +50,19 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_an_addition_displaces_no_row_of_any_config(bank: Path) -> None:
+def test_an_addition_displaces_no_row_of_any_config(bank: Path, full_release: Path) -> None:
     before, after = rebuilt(None), rebuilt(bank)
-    added = {}
-    for config in SUITES:
-        if config in DRAWN:
-            continue
+    for config, count in ADDED.items():
         old, new = before(config, 0) or [], after(config, 0) or []
         assert new[: len(old)] == old, config
-        added[config] = len(new) - len(old)
+        assert len(new) - len(old) == count
         assert all(SUITES[config].added(row, Banks.at(bank)) for row in new[len(old) :])
-    assert {config: count for config, count in added.items() if count} == ADDED
+    released = {config.name for config in read_manifest(full_release).configs}
+    others = sorted(released - ADDED.keys() - {*DRAWN})
+    assert len(others) > 10
+    for config in others:
+        ids = pq.read_table(full_release / parquet_path(config), columns=["id"])["id"].to_pylist()
+        assert [row.id for row in after(config, 0) or []] == ids, config
 
 
 LATER = {

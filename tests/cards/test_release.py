@@ -197,6 +197,46 @@ def test_a_repository_is_read_at_one_commit(
     assert asked == [("info", "v1.0.0"), ("checksums.json", commit), ("ns/name", commit)]
 
 
+def test_no_revision_is_taken_from_a_cache(
+    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the Hub is away, only a commit says which rows those in the cache are."""
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    local, commit, away = datasets.load_dataset, "c" * 40, OSError("no route")
+    ends: list[Exception] = []
+
+    def info(self: object, repo: str, revision: str | None) -> object:
+        raise ends[0]
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(
+        huggingface_hub, "hf_hub_download", lambda repo, name, **_: text_release / name
+    )
+    monkeypatch.setattr(
+        datasets,
+        "load_dataset",
+        lambda path, config, revision, **o: local(str(text_release), config, **o),
+    )
+
+    def load(revision: str | None) -> datasets.Dataset:
+        return counterprior.load("ns/name", "spatial_uc", revision=revision, cache_dir=tmp_path)
+
+    ends[:] = [away]
+    for revision, which in (("v1.0.0", "revision 'v1.0.0'"), (None, "its newest revision")):
+        with raises("server-unreachable", which, "the 40-digit commit", error=ReleaseError):
+            load(revision)
+    assert len(load(commit)) == 200
+    response = type("Response", (), {"headers": {}, "request": None})()
+    ends[:] = [RevisionNotFoundError("404", response=response)]
+    with raises("no-revision", "bogus", "see the tags", error=ReleaseError):
+        load("bogus")
+    ends[:] = [RepositoryNotFoundError("404", response=response)]
+    with raises("no-such-file", "ns/name", "check the name", error=ReleaseError):
+        load(None)
+
+
 def test_reports_missing_releases_and_configs(text_release: Path, tmp_path: Path) -> None:
     with raises("unknown-name", "spatial_visor", "spatial_uc, t2i_correctness", error=ReleaseError):
         counterprior.load(text_release, "spatial_visor")
