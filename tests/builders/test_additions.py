@@ -16,10 +16,11 @@ from refusals import raises
 
 from counterprior.builders.bank import BankError
 from counterprior.builders.bank_faults import bank_faults
-from counterprior.builders.build import rebuilt
+from counterprior.builders.build import BuildSettings, build, rebuilt
 from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.builders.suites import SUITES
 from counterprior.cards.manifest import read_manifest
+from counterprior.cards.write import write_release
 from counterprior.eval.api import prompts
 from counterprior.release import parquet_path
 
@@ -207,8 +208,8 @@ def test_a_grown_release_gives_its_frozen_rows_by_name(
     bank: Path, tmp_path: Path, cli: Cli
 ) -> None:
     release, suite = tmp_path / "new", "t2i_homogenization"
-    built = cli("build", "--config", suite, "--bank", bank, "--out", release)
-    assert built.returncode == 0, built.stderr
+    release.mkdir()
+    write_release(build(BuildSettings((suite,), bank)), release)
     frozen = {row.id for row in SUITES[suite].build(SHIPPED, random.Random(f"0/{suite}"))}
     chosen = {
         where: {case.row for case in prompts(suite, data=str(release), only=where)}
@@ -221,9 +222,8 @@ def test_a_grown_release_gives_its_frozen_rows_by_name(
         prompts(suite, data=str(release), only="release=v2")
 
     choice = ("--suite", suite, "--data", release, "--where", "first=female teacher")
-    scored = cli(
-        *("eval", *choice, "--generator", "render:", "--judge", "pixels", "--out", tmp_path / "run")
-    )
+    drawn = ("--generator", "render:", "--seeds", 1, "--judge", "scene")
+    scored = cli("eval", *choice, *drawn, "--out", tmp_path / "run")
     assert "1 of 11 rows: added to the release after v1, in all scores" in " ".join(
         scored.stdout.split()
     )

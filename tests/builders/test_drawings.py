@@ -5,12 +5,14 @@ import logging
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from counterprior.builders.bank import DEFAULT_BANK, FileRequest, begin_bank, read_entries
 from counterprior.builders.drawings import (
@@ -25,6 +27,8 @@ from counterprior.builders.gold import GoldRequest, begin_gold, draw_gold
 from counterprior.builders.seeds import SeedRequest
 from counterprior.builders.suite import SHIPPED, CocoClass
 from counterprior.builders.suites.t2i_correctness_gold import images_of
+from counterprior.cards.validate import ReleaseReport
+from counterprior.cli.main import app
 from counterprior.release import iter_records
 from counterprior.scenes.vector import VectorImage
 
@@ -227,3 +231,27 @@ def test_a_release_is_the_same_with_any_cache(
     assert checked.returncode == 0, checked.stderr
     again = f"{count} drawn again" if wholly else f"{LEAST_AGAIN} drawn again, all others"
     assert f"of {count} gold images {again}" in checked.stdout
+
+
+def test_redraw_uses_no_drawing_of_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no sample; the lane above sees that each image is drawn."""
+    used: list[bool] = []
+
+    @contextmanager
+    def noted(*_: object, use_kept: bool = True) -> Iterator[None]:
+        used.append(use_kept)
+        yield
+
+    def check(root: Path, *_: object, every: bool, **__: object) -> ReleaseReport:
+        used.append(every)
+        return ReleaseReport(str(root), ())
+
+    monkeypatch.setattr("counterprior.builders.drawings.drawing", noted)
+    monkeypatch.setattr("counterprior.builders.bank.begin_bank", lambda bank: None)
+    monkeypatch.setattr("counterprior.cards.validate.validate", check)
+    for options, expected in ((["--redraw"], [False, False, True]), ([], [True, True, False])):
+        used.clear()
+        done = CliRunner().invoke(app, ["validate", str(tmp_path), *options])
+        assert (done.exit_code, used) == (0, expected), done.output

@@ -3,9 +3,7 @@
 import io
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import datasets
 import pytest
@@ -14,8 +12,10 @@ from PIL import Image
 from refusals import raises
 
 import counterprior
+from counterprior.builders.build import BuildSettings, build
 from counterprior.cards.documents import render_documents
 from counterprior.cards.manifest import read_manifest
+from counterprior.cards.write import write_release
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
 from counterprior.schema import ROWS, features
 
@@ -124,15 +124,13 @@ def test_load_checks_what_it_returns(full_release: Path, tmp_path: Path) -> None
     assert isinstance(dataset[0]["seed_image"], Image.Image)
 
 
-def test_two_folders_of_one_name_do_not_share_a_cache(
-    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_two_folders_of_one_name_do_not_share_a_cache(tmp_path: Path) -> None:
     """`datasets` alone would return the first folder's rows if their cards were equal."""
     folders = []
     for number in (0, 7):
         out = tmp_path / str(number) / "repo"
-        done = cli("build", "--out", out, "--config", "spatial_multi", "--seed", number)
-        assert done.returncode == 0, done.stderr
+        out.mkdir(parents=True)
+        write_release(build(BuildSettings(("spatial_multi",), seed=number)), out)
         folders.append(out)
     loaded = [
         datasets.load_dataset(str(out), "spatial_multi", split="test", cache_dir=tmp_path / "cache")
