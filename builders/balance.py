@@ -58,18 +58,18 @@ def _regular_edges(
     sides = (list(first), list(first if second is None else second))
     degree = dict.fromkeys([*sides[0], *sides[1]], 0)
     remaining = {a: {b: c for b in sides[1] if a != b and (c := capacity(a, b))} for a in sides[0]}
-    met: dict[frozenset[str], int] = {}
+    met: dict[str, dict[str, int]] = {a: {} for a in degree}
+    random = rng.random  # a number for each candidate: what a config has depends on how many
     edges: list[NamePair] = []
     while len(edges) < count:
         open_entities = [a for a in sides[0] if remaining[a]]
         if not open_entities:
             return None
-        a = min(open_entities, key=lambda e: (degree[e], rng.random()))
-        b = min(
-            remaining[a], key=lambda e: (degree[e], met.get(frozenset((a, e)), 0), rng.random())
-        )
+        *_, a = min([(degree[e], random(), e) for e in open_entities])
+        often = met[a].get
+        *_, b = min([(degree[e], often(e, 0), random(), e) for e in remaining[a]])
         edges.append((a, b))
-        met[frozenset((a, b))] = met.get(frozenset((a, b)), 0) + 1
+        met[a][b] = met[b][a] = often(b, 0) + 1
         for x, y in ((a, b), (b, a)) if second is None else ((a, b),):
             remaining[x][y] -= 1
             if not remaining[x][y]:
@@ -130,6 +130,8 @@ class Rotation(Generic[T]):
 
     def take(self, choices: Sequence[T]) -> T:
         """One of `choices`, which is not empty."""
-        choice = min(choices, key=lambda c: (self._used.get(c, 0), self._rng.random()))
+        used, random = self._used.get, self._rng.random
+        *_, place = min([(used(c, 0), random(), n) for n, c in enumerate(choices)])
+        choice = choices[place]
         self._used[choice] = self._used.get(choice, 0) + 1
         return choice

@@ -8,6 +8,7 @@ from importlib import resources
 import yaml
 from pydantic import TypeAdapter
 
+from ..parsing import load_yaml
 from ..schema import Struct
 from .manifest import Manifest
 
@@ -34,8 +35,9 @@ class Paper(Struct):
 
 
 PAPERS = TypeAdapter(tuple[Paper, ...]).validate_python(
-    yaml.safe_load(
-        resources.files(__package__).joinpath("templates", "papers.yaml").read_text("utf-8")
+    load_yaml(
+        resources.files(__package__).joinpath("templates", "papers.yaml").read_text("utf-8"),
+        "papers.yaml",
     )
 )
 """In the order of the card."""

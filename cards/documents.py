@@ -17,6 +17,7 @@ from ..eval.publishing.card import (
     size_category,
     table,
 )
+from ..parsing import load_yaml
 from ..schema import CANARY, SPLIT, image_columns
 from .citations import bibtex, cff_references, paper_links
 from .croissant import render_croissant
@@ -82,13 +83,19 @@ def render_documents(manifest: Manifest) -> dict[str, str]:
     documents["ERRATA.md"] = _errata(manifest)
     if not manifest.private and any(c.status == "complete" for c in manifest.configs):
         documents["eval.yaml"] = _eval_yaml(manifest)
-    rai = yaml.safe_load(_template("rai.yaml").substitute(values))
+    rai = _texts("rai.yaml", **values)
     documents["croissant.json"] = render_croissant(manifest, rai)
     return documents
 
 
 def _template(name: str) -> Template:
     return Template(resources.files(__package__).joinpath("templates", name).read_text("utf-8"))
+
+
+def _texts(name: str, **values: str) -> dict[str, Any]:
+    """The texts of a YAML template, filled in."""
+    texts: dict[str, Any] = load_yaml(_template(name).substitute(values), name)
+    return texts
 
 
 def _values(manifest: Manifest) -> dict[str, str]:
@@ -137,14 +144,14 @@ def _values(manifest: Manifest) -> dict[str, str]:
 def _user_image_texts(manifest: Manifest) -> dict[str, str]:
     """Texts of the documents about user-provided images, by placeholder; empty without any."""
     images = sum(c.pictures for c in manifest.configs if c.name == GIVEN)
-    texts = yaml.safe_load(_template("given_images.yaml").substitute(given=f"{images:,}"))
+    texts = _texts("given_images.yaml", given=f"{images:,}")
     return {f"given_{name}": text if images else "" for name, text in texts.items()}
 
 
 def _seeds(manifest: Manifest) -> dict[str, str]:
     """Texts of the documents about seed images, by placeholder."""
     from_generator = manifest.seed_images.get("kind", RENDERER) != RENDERER
-    texts = yaml.safe_load(_template("seed_images.yaml").substitute(generator=_generator(manifest)))
+    texts = _texts("seed_images.yaml", generator=_generator(manifest))
     return {
         **{
             f"seed_{name}": text

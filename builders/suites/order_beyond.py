@@ -64,20 +64,20 @@ def _three_entities(taxonomy: Taxonomy, rng: random.Random) -> Iterator[OrderBey
     rotation: Rotation[str] = Rotation(rng)
     places = [Rotation[str](rng) for _ in range(3)]
     met: set[frozenset[str]] = set()
+    names = list(taxonomy.entities)
+    beside = {
+        x: {name for name in names if name != x and not alike(taxonomy, name, x)} for x in names
+    }
     for _ in range(COUNTS["three_homogenization"]):
         chosen: list[str] = []
+        allowed = set(names)
         while len(chosen) < 3:
             chosen.append(
                 rotation.take(
-                    [
-                        name
-                        for name in taxonomy.entities
-                        if name not in chosen
-                        and {*chosen, name} not in met
-                        and not any(alike(taxonomy, name, x) for x in chosen)
-                    ]
+                    [n for n in names if n in allowed and frozenset((*chosen, n)) not in met]
                 )
             )
+            allowed &= beside[chosen[-1]]
         met.add(frozenset(chosen))
         order: list[str] = []
         for place in places:

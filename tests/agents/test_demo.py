@@ -86,6 +86,6 @@ def test_a_release_of_another_bank_is_checked_against_that(
     out = tmp_path / "release"
     build = ("build", "--bank", replayed, "--config", "t2i_correctness", "--out", out)
     assert cli(*build).returncode == 0
-    assert cli("validate", out, "--bank", replayed).returncode == 0
+    # With --bank: `test_a_release_is_the_same_with_any_cache`.
     told = cli("validate", out)  # an entry of the shipped bank has the id of a written one
     assert told.returncode == 1 and "give it with --bank" in told.stdout

@@ -11,15 +11,19 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from refusals import raises
 
 from counterprior.builders.bank import BankError
 from counterprior.builders.bank_faults import bank_faults
-from counterprior.builders.build import rebuilt
+from counterprior.builders.build import BuildSettings, build, rebuilt
 from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.builders.suites import SUITES
+from counterprior.cards.manifest import read_manifest
+from counterprior.cards.write import write_release
 from counterprior.eval.api import prompts
+from counterprior.release import parquet_path
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 PAGE = Path(__file__).parents[2] / "docs" / "first-row.md"
@@ -48,17 +52,19 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_an_addition_displaces_no_row_of_any_config(bank: Path) -> None:
+def test_an_addition_displaces_no_row_of_any_config(bank: Path, full_release: Path) -> None:
     before, after = rebuilt(None), rebuilt(bank)
-    added = {}
-    for config in SUITES:
-        if config in DRAWN:
-            continue
+    for config, count in ADDED.items():
         old, new = before(config, 0) or [], after(config, 0) or []
         assert new[: len(old)] == old, config
-        added[config] = len(new) - len(old)
+        assert len(new) - len(old) == count
         assert all(SUITES[config].added(row, Banks.at(bank)) for row in new[len(old) :])
-    assert {config: count for config, count in added.items() if count} == ADDED
+    released = {config.name for config in read_manifest(full_release).configs}
+    others = sorted(released - ADDED.keys() - {*DRAWN})
+    assert len(others) > 10
+    for config in others:
+        ids = pq.read_table(full_release / parquet_path(config), columns=["id"])["id"].to_pylist()
+        assert [row.id for row in after(config, 0) or []] == ids, config
 
 
 LATER = {
@@ -203,8 +209,8 @@ def test_a_grown_release_gives_its_frozen_rows_by_name(
     bank: Path, tmp_path: Path, cli: Cli
 ) -> None:
     release, suite = tmp_path / "new", "t2i_homogenization"
-    built = cli("build", "--config", suite, "--bank", bank, "--out", release)
-    assert built.returncode == 0, built.stderr
+    release.mkdir()
+    write_release(build(BuildSettings((suite,), bank)), release)
     frozen = {row.id for row in SUITES[suite].build(SHIPPED, random.Random(f"0/{suite}"))}
     chosen = {
         where: {case.row for case in prompts(suite, data=str(release), only=where)}
@@ -221,9 +227,8 @@ def test_a_grown_release_gives_its_frozen_rows_by_name(
         prompts(suite, data=str(release), only="release=v2")
 
     choice = ("--suite", suite, "--data", release, "--where", "first=female teacher")
-    scored = cli(
-        *("eval", *choice, "--generator", "render:", "--judge", "pixels", "--out", tmp_path / "run")
-    )
+    drawn = ("--generator", "render:", "--seeds", 1, "--judge", "scene")
+    scored = cli("eval", *choice, *drawn, "--out", tmp_path / "run")
     assert "1 of 11 rows: added to the release after v1, in all scores" in " ".join(
         scored.stdout.split()
     )

@@ -5,7 +5,8 @@ import logging
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from counterprior.builders.bank import DEFAULT_BANK, FileRequest, begin_bank, read_entries
 from counterprior.builders.drawings import (
@@ -27,6 +29,8 @@ from counterprior.builders.gold import GoldRequest, begin_gold, draw_gold
 from counterprior.builders.seeds import SeedRequest, kept_seeds
 from counterprior.builders.suite import SHIPPED, CocoClass
 from counterprior.builders.suites.t2i_correctness_gold import images_of
+from counterprior.cards.validate import ReleaseReport
+from counterprior.cli.main import app
 from counterprior.release import iter_records, parquet_path
 from counterprior.scenes.vector import VectorImage
 
@@ -224,8 +228,9 @@ def small_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bank
 
 
+@pytest.mark.parametrize("wholly", [False, pytest.param(True, marks=pytest.mark.lane)])
 def test_a_release_is_the_same_with_any_cache(
-    small_bank: Path, cache: Path, cli: Any, tmp_path: Path
+    wholly: bool, small_bank: Path, cache: Path, cli: Any, tmp_path: Path
 ) -> None:
     def checksums(jobs: int = 1) -> bytes:
         out = tmp_path / "out"
@@ -236,27 +241,52 @@ def test_a_release_is_the_same_with_any_cache(
     empty = checksums(jobs=2)
     files = kept_files(cache)
     assert len(files) > 10
-    changed(files)
-    assert checksums() == empty  # full, but for one
-    wrong = b"no image"
-    for path in files:
-        path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
-    assert checksums() == empty
+    if not wholly:
+        changed(files)
+        assert checksums() == empty  # full, but for one
+    else:
+        wrong = b"no image"
+        for path in files:
+            path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
+        assert checksums() == empty
     out = tmp_path / "out"
-    kept = cli("validate", out, "--bank", small_bank)
-    again = cli("validate", out, "--bank", small_bank, "--redraw")
-    assert kept.returncode == again.returncode == 0, kept.stderr + again.stderr
     count = len(list(iter_records(out, CONFIG)))
-    assert f"of {count} gold images {LEAST_AGAIN} drawn again, all others" in kept.stdout
-    assert f"of {count} gold images {count} drawn again" in again.stdout
+    options = ["--redraw", "--jobs", 2] if wholly else []
+    checked = cli("validate", out, "--bank", small_bank, *options)
+    assert checked.returncode == 0, checked.stderr
+    again = f"{count} drawn again" if wholly else f"{LEAST_AGAIN} drawn again, all others"
+    assert f"of {count} gold images {again}" in checked.stdout
     path = out / parquet_path(CONFIG)
     table = pq.read_table(path)
     records = table.to_pylist()
     records[0]["image"]["bytes"] = records[0]["image"]["bytes"][:2000]
     pq.write_table(pa.Table.from_pylist(records, schema=table.schema), path)
-    for options in ((), ("--redraw", "--jobs", 2)):
-        done = cli("validate", out, "--bank", small_bank, *options)
-        assert done.returncode == 1, done.stderr
-        unreadable = [line for line in done.stdout.splitlines() if "not a readable image" in line]
-        (only,) = unreadable  # though it is compared with its bank, and with other images
-        assert f"{records[0]['id']}:image" in only
+    done = cli("validate", out, "--bank", small_bank, *options)
+    assert done.returncode == 1, done.stderr
+    unreadable = [line for line in done.stdout.splitlines() if "not a readable image" in line]
+    (only,) = unreadable  # though it is compared with its bank, and with other images
+    assert f"{records[0]['id']}:image" in only
+
+
+def test_redraw_uses_no_drawing_of_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no sample; the lane above sees that each image is drawn."""
+    used: list[bool] = []
+
+    @contextmanager
+    def noted(*_: object, use_kept: bool = True) -> Iterator[None]:
+        used.append(use_kept)
+        yield
+
+    def check(root: Path, *_: object, every: bool, **__: object) -> ReleaseReport:
+        used.append(every)
+        return ReleaseReport(str(root), ())
+
+    monkeypatch.setattr("counterprior.builders.drawings.drawing", noted)
+    monkeypatch.setattr("counterprior.builders.bank.begin_bank", lambda bank: None)
+    monkeypatch.setattr("counterprior.cards.validate.validate", check)
+    for options, expected in ((["--redraw"], [False, False, True]), ([], [True, True, False])):
+        used.clear()
+        done = CliRunner().invoke(app, ["validate", str(tmp_path), *options])
+        assert (done.exit_code, used) == (0, expected), done.output

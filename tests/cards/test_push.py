@@ -506,10 +506,11 @@ def test_a_dirty_canary_and_an_invalid_folder_are_refused(tmp_path: Path) -> Non
         bad = small_release(tmp_path / change.__name__, (RULES,), change)
         with LoopbackHub(tmp_path / f"hub for {field}") as hub:
             check_refused(bad, "canary", f"{RULES}-", f":{field}: ", hub=hub.url)
-    bad = small_release(tmp_path / "file")
+    whole = small_release(tmp_path / "whole")
+    bad = Path(shutil.copytree(whole, tmp_path / "file"))
     (bad / "CANARY.md").unlink()
     check_refused(bad, "canary", "CANARY.md")
-    bad = small_release(tmp_path / "bad")
+    bad = Path(shutil.copytree(whole, tmp_path / "bad"))
     (bad / "datasheet.md").write_text("Nothing.")
     check_refused(bad, "invalid-folder", "datasheet.md")
 

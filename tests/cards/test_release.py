@@ -3,9 +3,7 @@
 import io
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import datasets
 import pytest
@@ -14,8 +12,10 @@ from PIL import Image
 from refusals import raises
 
 import counterprior
+from counterprior.builders.build import BuildSettings, build
 from counterprior.cards.documents import render_documents
 from counterprior.cards.manifest import read_manifest
+from counterprior.cards.write import write_release
 from counterprior.release import ReleaseError, iter_records, parquet_path, verify
 from counterprior.schema import ROWS, features
 
@@ -124,15 +124,13 @@ def test_load_checks_what_it_returns(full_release: Path, tmp_path: Path) -> None
     assert isinstance(dataset[0]["seed_image"], Image.Image)
 
 
-def test_two_folders_of_one_name_do_not_share_a_cache(
-    tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_two_folders_of_one_name_do_not_share_a_cache(tmp_path: Path) -> None:
     """`datasets` alone would return the first folder's rows if their cards were equal."""
     folders = []
     for number in (0, 7):
         out = tmp_path / str(number) / "repo"
-        done = cli("build", "--out", out, "--config", "spatial_multi", "--seed", number)
-        assert done.returncode == 0, done.stderr
+        out.mkdir(parents=True)
+        write_release(build(BuildSettings(("spatial_multi",), seed=number)), out)
         folders.append(out)
     loaded = [
         datasets.load_dataset(str(out), "spatial_multi", split="test", cache_dir=tmp_path / "cache")
@@ -195,6 +193,46 @@ def test_a_repository_is_read_at_one_commit(
     dataset = counterprior.load("ns/name", "spatial_uc", revision="v1.0.0", cache_dir=tmp_path)
     assert len(dataset) == 200
     assert asked == [("info", "v1.0.0"), ("checksums.json", commit), ("ns/name", commit)]
+
+
+def test_no_revision_is_taken_from_a_cache(
+    text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the Hub is away, only a commit says which rows those in the cache are."""
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    local, commit, away = datasets.load_dataset, "c" * 40, OSError("no route")
+    ends: list[Exception] = []
+
+    def info(self: object, repo: str, revision: str | None) -> object:
+        raise ends[0]
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(
+        huggingface_hub, "hf_hub_download", lambda repo, name, **_: text_release / name
+    )
+    monkeypatch.setattr(
+        datasets,
+        "load_dataset",
+        lambda path, config, revision, **o: local(str(text_release), config, **o),
+    )
+
+    def load(revision: str | None) -> datasets.Dataset:
+        return counterprior.load("ns/name", "spatial_uc", revision=revision, cache_dir=tmp_path)
+
+    ends[:] = [away]
+    for revision, which in (("v1.0.0", "revision 'v1.0.0'"), (None, "its newest revision")):
+        with raises("server-unreachable", which, "the 40-digit commit", error=ReleaseError):
+            load(revision)
+    assert len(load(commit)) == 200
+    response = type("Response", (), {"headers": {}, "request": None})()
+    ends[:] = [RevisionNotFoundError("404", response=response)]
+    with raises("no-revision", "bogus", "see the tags", error=ReleaseError):
+        load("bogus")
+    ends[:] = [RepositoryNotFoundError("404", response=response)]
+    with raises("no-such-file", "ns/name", "check the name", error=ReleaseError):
+        load(None)
 
 
 def test_reports_missing_releases_and_configs(text_release: Path, tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def test_the_changelog_and_the_errata_grow(life: Life) -> None:
     assert "| revised | Changed: status. |" in tree["ERRATA.md"].decode()
 
 
+@pytest.mark.lane  # three readers of `datasets` itself; `test_release.py` has what `load` answers
 def test_nothing_stale_is_returned(life: Life, tmp_path: Path) -> None:
     """The proven traps of `datasets`: it returns other rows, `load` says what is wrong."""
     old, new = life.digests["1.1.0"][RULES], life.digests["2.0.0"][RULES]

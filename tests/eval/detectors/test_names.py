@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from nanodet import NanoDet
 from open_images_ssd import MEANS, OpenImagesSsd
@@ -15,7 +16,7 @@ from counterprior.eval.detectors import DetectorError, Request, open_detector
 from counterprior.eval.detectors.checkpoint_models import Detr
 from counterprior.eval.detectors.faster_rcnn import FasterRcnn
 from counterprior.eval.detectors.loading import ALIASES, COCO, class_numbers
-from counterprior.eval.engine.data import read_rows
+from counterprior.release import parquet_path
 
 CONFIGS = ("spatial_uc", "spatial_visor", "spatial_multi")
 """Configs whose things are COCO's."""
@@ -27,9 +28,11 @@ VOC = [ALIASES.get(name, name) for name in COCO]
 def names(full_release: Path) -> set[str]:
     found: set[str] = set()
     for config in CONFIGS:
-        for row in read_rows(str(full_release), config).rows:
-            things = row.objects if config == "spatial_multi" else (row.object_a, row.object_b)  # type: ignore[attr-defined]
-            found |= set(things)
+        columns = ["objects"] if config == "spatial_multi" else ["object_a", "object_b"]
+        table = pq.read_table(full_release / parquet_path(config), columns=columns)
+        for column in table.columns:
+            flat = column.combine_chunks()
+            found |= set((flat.flatten() if config == "spatial_multi" else flat).to_pylist())
     return found
 
 

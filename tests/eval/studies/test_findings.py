@@ -12,7 +12,7 @@ from subprocess import CompletedProcess
 
 import pytest
 import real_images
-from refusals import raises
+from refusals import assert_refused, raises
 from releases import small_release
 
 from counterprior.builders.suite import SHIPPED
@@ -92,7 +92,7 @@ def test_what_is_put_into_labels_comes_out(tmp_path: Path) -> None:
 
 
 def test_exchanging_both_things_turns_the_effects_around(tmp_path: Path) -> None:
-    rows = build(SHIPPED, random.Random())
+    rows = build(SHIPPED, random.Random())[::4]
 
     def turned(row: RealGold) -> RealGold:
         readings = [
@@ -141,6 +141,16 @@ def test_the_command_prints_every_finding_and_draws_figures(
     for name in figures:
         drawn = (tmp_path / "figures" / name).read_text()
         assert drawn == (Path(__file__).parents[3] / "docs" / name).read_text(), name
+    one = tmp_path / "one.jsonl"
+    one.write_text(DETECTIONS.read_text().splitlines()[0] + "\n")
+    few = cli("audit", "findings", "--data", published, "--detections", one, "--json")
+    assert_refused(few, "different-rows", "no detections of 1,599 of 1,600")
+
+
+@pytest.mark.lane
+def test_the_command_prints_what_a_detector_says(
+    published: Path, cli: Callable[..., CompletedProcess[str]]
+) -> None:
     printed = cli("audit", "findings", "--data", published, "--detections", DETECTIONS, "--json")
     assert printed.returncode == 0, printed.stderr
     assert {s["name"] for s in json.loads(printed.stdout)["scores"]} == set(MEANINGS)
@@ -246,6 +256,7 @@ def test_every_interval_allows_for_things_that_come_again_in_other_pairs(
 
 
 def test_what_the_page_says_of_corrected_numbers_is_so(by_detector: Findings) -> None:
+    assert {score.name for score in by_detector.scores} == set(MEANINGS)
     by_model = {
         model: overall(by_detector, f"model={model}")
         for model in ("dallemini", "dallev2", "stable_diffusion", "glide")

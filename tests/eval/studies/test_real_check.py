@@ -194,15 +194,15 @@ def test_drawn_images_get_harder_and_stand_beside_real_ones(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
     labels, out = real_images.write(tmp_path / "images"), tmp_path / "out"
-    done = cli("judge-check", "--judge", "pixels", "--out", out, "--limit", 10, "--drawn", "--json")
+    done = cli("judge-check", "--judge", "pixels", "--out", out, "--limit", 6, "--drawn", "--json")
     assert done.returncode == 0, done.stderr
     (judged,) = json.loads(done.stdout)[DRAWN]
     right = {s["group"]: s["value"] for s in judged["scores"] if s["name"] == "recognized"}
     assert right["difficulty=0"] == 100 and right["difficulty=4"] < 50
-    assert sum(map(sum, judged["card"]["agreement"]["order"]["matrix"])) == 2 * 10
+    assert sum(map(sum, judged["card"]["agreement"]["order"]["matrix"])) == 2 * 6
     assert (out / DRAWN / LABELS).is_file()
     seeing = ("judge-check", "--judge", "python:real_images:seeing", "--out", tmp_path / "both")
-    both = ("--drawn", "--images", tmp_path / "images", "--data", labels, "--limit", 5)
+    both = ("--drawn", "--images", tmp_path / "images", "--data", labels, "--limit", 2)
     done = cli(*seeing, *both)
     assert done.returncode == 0, done.stderr
     assert re.search(r"│ +real +│ +100\.0", done.stdout.partition("from easy to hard")[2])
