@@ -20,6 +20,10 @@ AXES = {
 First means left, top or front.
 """
 
+_RELATION = re.compile(
+    rf"\b(?:{'|'.join(words for relations in AXES.values() for words, _ in relations)}"
+    r"|on the (?:left|right|top|bottom) of)\b"
+)
 _ONE_OTHER = {"one above the other": "vertical", "one in front of the other": "depth"}
 _ON_THE = re.compile(r"(?:,?\s+and)?\s+on the (left|right|top|bottom) of (?:an?|the)\s+")
 _SIDES = {
@@ -124,6 +128,16 @@ def layout(text: str, named: list[NamedEntity]) -> Layout:
     if steps := _steps(texts, stated):
         return Layout("chain", tuple(range(len(named))), steps)
     return Layout("horizontal", None)
+
+
+def loses_layout(text: str, named: list[NamedEntity]) -> bool:
+    """Whether a text states a relation, but its entities are laid out as if it stated none.
+
+    So it is where what a relation refers to is no entity, between two that are.
+    """
+    if len(named) < 2 or layout(text, named) != Layout("horizontal", None):
+        return False
+    return _RELATION.search(text.lower()) is not None
 
 
 def _halves(match: re.Match[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

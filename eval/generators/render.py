@@ -32,6 +32,7 @@ from ...scenes.language import (
     is_directed,
     is_passive,
     layout,
+    loses_layout,
     mentioned_poses,
     mentions,
     names_nobody,
@@ -135,19 +136,31 @@ class RenderGenerator(Options):
         return {"kind": "render", "version": VERSION, "atlas": atlas_digest()[:12], **changed}
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Warns of prompts that it can't draw; raises UsageError where it can draw none."""
+        """Warns of prompts that it can't draw, or not as they state; raises UsageError where it can
+        draw none."""
         texts = [case for case in cases if not case.source]
-        reasons = [(case.row, reason) for case in texts if (reason := _cannot_draw(case))]
-        if not reasons:
-            return
-        row, reason = reasons[0]
-        text = (
-            f"render: can't draw {len(reasons):,} of {len(cases):,} prompts, the first of {row}: "
-            f"{reason}"
-        )
-        if len(reasons) == len(cases):
-            raise UsageError(text, "choose another suite or generator", code="unsupported")
-        _log.warning("%s", text)
+        reasons = [_cannot_draw(case) for case in texts]
+        undrawn = [(case, reason) for case, reason in zip(texts, reasons, strict=True) if reason]
+        if undrawn:
+            case, reason = undrawn[0]
+            text = (
+                f"render: can't draw {len(undrawn):,} of {len(cases):,} prompts, the first of "
+                f"{case.row}: {reason}"
+            )
+            if len(undrawn) == len(cases):
+                raise UsageError(text, "choose another suite or generator", code="unsupported")
+            _log.warning("%s", text)
+        drawn = [case for case, reason in zip(texts, reasons, strict=True) if not reason]
+        lost = [case for case in drawn if _loses_layout(case)]
+        if lost:
+            _log.warning(
+                "render: draws the figures of %s of %s prompts side by side, not as stated, since "
+                "the atlas lacks what they relate to; the first of %s: %s",
+                f"{len(lost):,}",
+                f"{len(cases):,}",
+                lost[0].row,
+                lost[0].prompt,
+            )
 
     def generate(self, request: ImageRequest) -> Image | Clip:
         """The image, with the true scene as JSON in ``info["scene"]``, or the clip, in lossless
@@ -338,6 +351,14 @@ def _cannot_draw(case: Case) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _loses_layout(case: Case) -> bool:
+    """Whether the prompt of a case states a layout that is not drawn."""
+    if Drawing.of(case.prompt, case.fields) is not None:
+        return False
+    prompt = _in_english(case.prompt, case.fields)
+    return loses_layout(prompt, mentions(prompt))
 
 
 def _named(prompt: str) -> list[NamedEntity]:

@@ -17,6 +17,7 @@ from counterprior.eval.generators.render import RenderGenerator
 from counterprior.eval.judges.pixels import PixelJudge
 from counterprior.eval.studies.preflight import plan_study
 from counterprior.eval.studies.runner import run_study
+from counterprior.scenes.language import loses_layout, mentions
 
 COR = "t2i_correctness"
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -81,6 +82,39 @@ def test_the_renderer_says_which_prompts_it_can_t_draw(
     assert "can't draw 1 of 2 prompts, the first of q: no entity of the atlas" in caplog.text
     with raises("unsupported", "2 of 2 prompts", "A quark.", error=UsageError):
         RenderGenerator().check([quark, quark])
+
+
+def test_layouts_that_the_renderer_can_t_draw_are_said_before_the_first_image(
+    full_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    options = ("--data", full_release, "--generator", "render:", "--judge", "pixels")
+    done = cli(
+        "eval", "--suite", "spatial_clauses", "--limit", 12, *options, "--out", tmp_path / "run"
+    )
+    said = "prompts side by side, not as stated, since the atlas lacks what they relate to"
+    assert done.returncode == 0 and said in done.stderr
+    assert done.stderr.index(said) < done.stderr.index("images:")
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        f"data: {full_release}\nsuites: {{spatial_clauses: {{limit: 12}}}}\n"
+        "generators: {a: 'render:'}\njudges: {p: pixels}\nunchecked: true\n"
+    )
+    planned = cli("study", "plan", file)
+    assert said in planned.stderr  # it ends with 1 for what the judge can't answer
+
+
+@pytest.mark.parametrize(
+    ("prompt", "loses"),
+    [
+        ("A cat on the left of a dog.", False),
+        ("A cat on the left of a sink and on the top of a dog.", True),
+        ("One cat and one dog, one above the other.", False),
+        ("A cat and a dog.", False),
+        ("A cat above a sink.", False),  # one figure stands anywhere
+    ],
+)
+def test_prompts_whose_layout_is_lost(prompt: str, loses: bool) -> None:
+    assert loses_layout(prompt, mentions(prompt)) is loses
 
 
 @pytest.mark.parametrize(

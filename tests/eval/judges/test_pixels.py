@@ -1,8 +1,157 @@
 """The judge `pixels` on rendered images, against what the renderer drew."""
 
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from PIL import Image
+
 import counterprior
+from counterprior.eval.core import Question, Task
+from counterprior.eval.judges.pixels import SEEN, PixelJudge
+from counterprior.parsing import read_rows
+from counterprior.scenes.drawing import draw_scene
+from counterprior.scenes.matching import SMALL, SearchedImage
+from counterprior.scenes.scene import Figure, Scene
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def labels_of(
+    cli: Cli, data: Path, out: Path, suite: str, limit: int, generator: str
+) -> Counter[str]:
+    """Labels of the verdicts of `pixels` by the command line."""
+    options = ("--suite", suite, "--data", data, "--limit", limit, "--generator", generator)
+    done = cli("eval", *options, "--judge", "pixels", "--out", out)
+    assert done.returncode == 0, done.stderr
+    (log,) = out.glob("verdicts/*/verdicts.jsonl")
+    return Counter(row["label"] for _, row in read_rows(log))
+
+
+@pytest.mark.parametrize(
+    ("suite", "limit", "least"),
+    [
+        ("t2i_homogenization", 20, 40),
+        ("spatial_uc", 60, 20),
+        ("spatial_multi", 40, 15),
+        ("order_beyond", 20, 40),
+    ],
+)
+def test_nearly_all_rendered_images_have_a_valid_answer(
+    full_release: Path, tmp_path: Path, cli: Cli, suite: str, limit: int, least: int
+) -> None:
+    labels = labels_of(cli, full_release, tmp_path / "run", suite, limit, "render:")
+    answers = labels.total() - labels["error"]  # of things that the atlas lacks
+    assert answers >= least
+    assert labels["invalid"] <= 0.05 * answers, labels
+
+
+def test_a_figure_that_was_left_out_stays_missing(
+    full_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    labels = labels_of(cli, full_release, tmp_path / "run", "spatial_uc", 60, "render:?missing=1")
+    answers = labels.total() - labels["error"]
+    assert answers >= 20 and labels["invalid"] >= 0.9 * answers, labels
+
+
+THIN = [
+    ("giraffe", 0.4649, 1),
+    ("bicycle", 0.4511, -1),
+    ("remote", 0.4741, 1),
+    ("bench", 0.4657, -1),
+    ("bear", 0.4408, 1),
+]
+"""Figures at sizes between those of the first search."""
+
+
+@pytest.mark.parametrize(("name", "scale", "faces"), THIN)
+def test_a_closer_look_finds_what_a_search_misses(name: str, scale: float, faces: int) -> None:
+    figures = (Figure(name, 0.48, 0.46, scale, faces), Figure("dog", 0.5, 0.95, 0.5))
+    image = draw_scene(Scene(figures, 3))
+    match = SearchedImage(image).look_closer(name, ("",), SMALL, SEEN)
+    assert match is not None and match.score >= SEEN
+    assert abs(match.x - 0.48) < 0.02
+    absent = draw_scene(Scene(figures[1:], 3))
+    match = SearchedImage(absent).look_closer(name, ("",), SMALL, SEEN)
+    assert match is None or match.score < SEEN
+    hidden = SearchedImage(image).without(SearchedImage(image).find(name, scales=SMALL))
+    match = hidden.look_closer(name, ("",), SMALL, SEEN)
+    assert match is None or match.score < SEEN
+
+
+def test_a_small_image_shows_no_more_closely() -> None:
+    small = draw_scene(Scene((Figure("cat", 0.3, 0.9, 1),), 0)).resize((40, 30))
+    assert not SearchedImage(small).has_details
+    for left, label in (("cat", "first"), ("dog", "second")):
+        other = {"cat": "dog", "dog": "cat"}[left]
+        figures = (Figure(left, 0.27, 0.93, 1), Figure(other, 0.73, 0.93, 1))
+        image = draw_scene(Scene(figures, 1)).resize((80, 60))
+        assert PixelJudge().verdict(asked("order", ("cat", "dog"), (image,))).label == label
+
+
+def asked(
+    task: Task, subjects: tuple[str, str], images: tuple[Image.Image, ...], **facts: str
+) -> Question:
+    return Question(
+        case="c",
+        name="q",
+        probe="original",
+        task=task,
+        subjects=subjects,
+        labels=("first", "second", "invalid"),
+        prompt="?",
+        answers={},
+        images=images,
+        facts=facts,
+    )
+
+
+@pytest.mark.parametrize(("acts", "label"), [(0, "first"), (1, "second")])
+def test_who_acts_on_whom_is_seen(acts: int, label: str) -> None:
+    names = ("male designer", "female chef")
+    figures = [Figure(name, x, 0.93, 0.95) for name, x in zip(names, (0.27, 0.73), strict=True)]
+    source = draw_scene(Scene(tuple(figures), 4))
+    figures[acts] = replace(figures[acts], pose="whispering")
+    edited = draw_scene(Scene(tuple(figures), 4))
+    question = asked(
+        "binding",
+        names,
+        (source, edited),
+        first="is whispering to the female chef",
+        second="is being whispered to by the male designer",
+    )
+    assert PixelJudge().verdict(question).label == label
+
+
+def test_of_two_alike_each_is_one_figure_of_the_source() -> None:
+    names = ("male bartender", "female bartender")
+    figures = [Figure(name, x, 0.93, 0.95) for name, x in zip(names, (0.27, 0.73), strict=True)]
+    source = draw_scene(Scene(tuple(figures), 4))
+    figures[0] = replace(figures[0], pose="bowing")
+    edited = draw_scene(Scene(tuple(figures), 4))
+    assert PixelJudge().verdict(asked("actor", names, (source, edited))).label == "first"
+
+
+@pytest.mark.parametrize(
+    ("axis", "base", "label"),
+    [("vertical", 0.4, "first"), ("horizontal", 0.4, "first"), ("vertical", 0.95, "invalid")],
+)
+def test_of_several_two_may_stand_across_from_each_other(
+    axis: str, base: float, label: str
+) -> None:
+    figures = (
+        Figure("male chef", 0.2, base, 0.5),
+        Figure("cat", 0.5, 0.95, 0.5),
+        Figure("car", 0.83, 0.6, 0.5),
+    )
+    image = draw_scene(Scene(figures, 5))
+    question = asked(
+        "order", ("male chef", "cat"), (image,), axis=axis, objects="male chef|cat|car"
+    )
+    assert PixelJudge().verdict(question).label == label
 
 
 def test_three_in_a_row_are_seen_as_they_are_drawn(full_release: Path) -> None:
