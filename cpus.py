@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,6 +16,10 @@ T = TypeVar("T")
 def available_cpus() -> int:
     """CPUs that this process may use, at least 1: fewer than the machine has e.g. under Slurm."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+MOST_SECONDS = 5
+"""Seconds in which the thread that looks after terminated processes ends."""
 
 
 class _QuietPool(ProcessPoolExecutor):
@@ -38,10 +42,14 @@ class _QuietPool(ProcessPoolExecutor):
         This process would wait for those tasks when it ends.
         """
         working = list((self._processes or {}).values())
+        manager: Any = self._executor_manager_thread
         super().shutdown(wait, cancel_futures=cancel_futures)
         if cancel_futures and not wait:
             for process in working:
                 process.terminate()
+            # Else the end of this process may write into a pipe that the thread closes just then.
+            if manager is not None:
+                manager.join(MOST_SECONDS)
 
 
 def spawned(jobs: int) -> ProcessPoolExecutor:
