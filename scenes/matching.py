@@ -299,8 +299,8 @@ class SearchedImage:
             found = [self._best_fit(fit, best.match, CLOSER, [(1, fit.view)]) for fit in tones]
             best = max(best, *found, key=_fitness)
         if LIKELY <= _fitness(best) < enough:
-            sizes = ((1 + percent / 100, best.view) for percent in range(-3, 4))
-            best = max(best, self._best_fit(best, best.match, 1, sizes), key=_fitness)
+            close = [(1 + percent / 100, best.view) for percent in range(-3, 4)]
+            best = max(best, self._best_fit(best, best.match, 1, close), key=_fitness)
         return best.match
 
     def _places(self, entity: str, poses: Sequence[str], scales: tuple[float, ...]) -> list[_Place]:
