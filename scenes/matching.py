@@ -34,8 +34,8 @@ CLOSER = 2
 """Factor by which images are shrunk for a closer look: at `SHRINK`, the legs of a giraffe and the
 frame of a bicycle are thinner than a pixel."""
 PLACES = 4
-"""Places to look at closely: of 65 figures that the first search left below its threshold, 63 were
-at one of the four likeliest."""
+"""Places to look at closely: of 65 figures that the first search left below its threshold, all but
+one were at one of the four likeliest."""
 POSSIBLE = 0.3
 """Least correlation of the first search at a place to look at closely."""
 PERSON_POSSIBLE = 0.5
