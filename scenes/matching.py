@@ -34,8 +34,8 @@ CLOSER = 2
 """Factor by which images are shrunk for a closer look: at `SHRINK`, the legs of a giraffe and the
 frame of a bicycle are thinner than a pixel."""
 PLACES = 4
-"""Places to look at closely: of 65 figures that the first search left below its threshold, 63 were
-at one of the four likeliest."""
+"""Places to look at closely: of 65 figures that the first search left below its threshold, all but
+one were at one of the four likeliest."""
 POSSIBLE = 0.3
 """Least correlation of the first search at a place to look at closely."""
 PERSON_POSSIBLE = 0.5
@@ -299,8 +299,8 @@ class SearchedImage:
             found = [self._best_fit(fit, best.match, CLOSER, [(1, fit.view)]) for fit in tones]
             best = max(best, *found, key=_fitness)
         if LIKELY <= _fitness(best) < enough:
-            sizes = ((1 + percent / 100, best.view) for percent in range(-3, 4))
-            best = max(best, self._best_fit(best, best.match, 1, sizes), key=_fitness)
+            close = [(1 + percent / 100, best.view) for percent in range(-3, 4)]
+            best = max(best, self._best_fit(best, best.match, 1, close), key=_fitness)
         return best.match
 
     def _places(self, entity: str, poses: Sequence[str], scales: tuple[float, ...]) -> list[_Place]:

@@ -1,9 +1,9 @@
 """Runs that were recorded, made again: every verdict and score is the same, save what is listed.
 
 `golden/recorded_runs.json` holds the scores of pixels, faulty and scripted judges on six suites, as
-the first edition's code gave them; of the suites in `FROZEN` on rows that are kept beside them, as
-their banks are still written. What differs on purpose is in `CHANGED`, each with its reason; a
-difference that is not there is a fault.
+the first edition's code gave them, but that `pixels` has since come to see more figures; of the
+suites in `FROZEN` on rows that are kept beside them, as their banks are still written. What differs
+on purpose is in `CHANGED`, each with its reason; a difference that is not there is a fault.
 """
 
 from __future__ import annotations
