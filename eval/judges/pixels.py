@@ -70,7 +70,7 @@ class PixelJudge(OneByOne):
         return Verdict(question.labels[which], why)
 
 
-class Sighting(NamedTuple):
+class _SubjectMatch(NamedTuple):
     """A subject in an image."""
 
     match: Match
@@ -81,7 +81,7 @@ class Sighting(NamedTuple):
 
 def _find_both(
     question: Question, image: SearchedImage, posed: bool = True
-) -> tuple[Sighting, Sighting]:
+) -> tuple[_SubjectMatch, _SubjectMatch]:
     """Both subjects in an image, in a plain pose or, if `posed`, their own."""
     scales = _scales(question)
     wanted = []
@@ -109,17 +109,17 @@ def _scales(question: Question) -> tuple[float, ...]:
 
 def _find(
     image: SearchedImage, subject: str, poses: Sequence[str], scales: tuple[float, ...]
-) -> Sighting:
+) -> _SubjectMatch:
     """A subject in an image: a search finds it, or a closer look at the likeliest places."""
     entity = entity_of(subject)
     match, is_person = image.find(entity, poses, scales), clothes(entity) is not None
     if match.score >= SURE:
-        return Sighting(match, True)
+        return _SubjectMatch(match, True)
     if not image.has_details:
-        return Sighting(match, match.score >= (PERSON_FOUND if is_person else FOUND))
+        return _SubjectMatch(match, match.score >= (PERSON_FOUND if is_person else FOUND))
     enough = PERSON_SEEN if is_person else SEEN
     closer = image.look_closer(entity, poses, scales, enough) or match
-    return Sighting(closer, closer.score >= enough)
+    return _SubjectMatch(closer, closer.score >= enough)
 
 
 def _check_axis(question: Question) -> None:
@@ -132,10 +132,10 @@ def _check_axis(question: Question) -> None:
 def _order(question: Question) -> tuple[int, str]:
     _check_axis(question)
     seen = _find_both(question, SearchedImage(question.images[-1]))
-    for subject, sighting in zip(question.subjects, seen, strict=True):
-        if not sighting.is_there:
-            return 2, f"{subject} is missing (correlation {sighting.match.score:.2f})"
-    a, b = (sighting.match for sighting in seen)
+    for subject, subject_match in zip(question.subjects, seen, strict=True):
+        if not subject_match.is_there:
+            return 2, f"{subject} is missing (correlation {subject_match.match.score:.2f})"
+    a, b = (subject_match.match for subject_match in seen)
     across, down = a.x - b.x, a.y - b.y
     why = f"across {across:+.2f}, down {down:+.2f}"
     along, beside = across, down
@@ -155,10 +155,10 @@ def _order(question: Question) -> tuple[int, str]:
 def _gate(question: Question) -> tuple[int, str]:
     """One of three aspects of a layout: existence, separation, topology."""
     seen = _find_both(question, SearchedImage(question.images[-1]))
-    a, b = (sighting.match for sighting in seen)
+    a, b = (subject_match.match for subject_match in seen)
     across, down = abs(a.x - b.x), abs(a.y - b.y)
     holds = {
-        "existence": all(sighting.is_there for sighting in seen),
+        "existence": all(subject_match.is_there for subject_match in seen),
         "separation": a.overlap(b) <= SAME_PLACE,
         "topology": across >= MARGIN and across >= down,
     }[_fact(question, "aspect")]
@@ -170,10 +170,10 @@ def _actor(question: Question) -> tuple[int, str]:
     source, edited = (SearchedImage(image) for image in question.images)
     changes = []
     seen = _find_both(question, source, posed=False)
-    for subject, sighting in zip(question.subjects, seen, strict=True):
-        if not sighting.is_there:
+    for subject, subject_match in zip(question.subjects, seen, strict=True):
+        if not subject_match.is_there:
             raise ValueError(f"the source does not show the {subject}")
-        changes.append(source.change(edited, sighting.match))
+        changes.append(source.change(edited, subject_match.match))
     why = "changes " + " and ".join(f"{change:.4f}" for change in changes)
     if max(changes) < CHANGED or min(changes) > max(changes) / 2:
         return 2, why
