@@ -103,7 +103,7 @@ def sha256_file(path: Path) -> str:
     remembered = _digests.get()
     with path.open("rb") as file:
         facts = os.fstat(file.fileno())
-        key = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+        key = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
         if remembered is not None and key in remembered:
             return remembered[key]
         digest = hashlib.file_digest(file, "sha256").hexdigest()

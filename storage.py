@@ -137,7 +137,7 @@ class RecordError(DataError):
     """A log that can't be read; the message names file and line."""
 
 
-def record_line(record: Mapping[str, Any]) -> bytes:
+def log_line(record: Mapping[str, Any]) -> bytes:
     """A record as a line of a log."""
     line = json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     # A lone surrogate in a model's answer must not lose the record.
@@ -160,7 +160,7 @@ class RecordLog:
         Raises InUseError where another process writes the file as well.
         """
         place = self._end
-        self._end = append_bytes(self._file.fileno(), record_line(record), place, self.path)
+        self._end = append_bytes(self._file.fileno(), log_line(record), place, self.path)
         os.fsync(self._file.fileno())
         return place
 

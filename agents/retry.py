@@ -43,7 +43,9 @@ class UnreadableAnswerError(BackendError):
 class GaveUpError(BackendError):
     """No attempt succeeded, and each failed in a way that may pass."""
 
-    def __init__(self, message: str, lost_attempts: int, attempts: int, *, code: str) -> None:
+    def __init__(
+        self, message: str, lost_attempts: int = 0, attempts: int = 0, *, code: str = ""
+    ) -> None:
         super().__init__(message, lost_attempts, code=code)
         self.attempts = attempts
         """Attempts that were made."""

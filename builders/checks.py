@@ -73,7 +73,7 @@ def mention_faults(row: Row, field: str, *phrases: str) -> Iterator[Fault]:
 
 def images_apart(pairs: Sequence[tuple[G, G]]) -> tuple[list[tuple[G, G, float]], list[Fault]]:
     """Share of the pixels that visibly differ between the images of two rows, in [0, 1], and a
-    fault for each image that can't be decoded, whose pairs are left out."""
+    fault for each image that can't be decoded, whose pairs are excluded."""
     try:
         shares = differences((first.image.bytes, second.image.bytes) for first, second in pairs)
     except ImageError:

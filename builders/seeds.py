@@ -63,8 +63,12 @@ def kept_seeds(records: Sequence[Mapping[str, Any]]) -> list[bytes | None]:
     requests: list[SeedRequest | None] = []
     for record in records:
         prompt, seeds = record.get("seed_prompt"), record.get("seeds") or [0]
-        is_drawn = record.get("seed_source") == RENDERER and isinstance(prompt, str)
-        requests.append(SeedRequest(f"{RENDERER}:", str(prompt), seeds[0]) if is_drawn else None)
+        seed = seeds[0] if isinstance(seeds, list) else None
+        is_drawn = record.get("seed_source") == RENDERER
+        if is_drawn and isinstance(prompt, str) and isinstance(seed, int):
+            requests.append(SeedRequest(f"{RENDERER}:", prompt, seed))
+        else:
+            requests.append(None)
     kept = iter(drawings().kept([request for request in requests if request is not None]))
     return [None if request is None else next(kept) for request in requests]
 

@@ -51,6 +51,11 @@ def _nothing_kept(records: Sequence[Mapping[str, Any]]) -> list[bytes | None]:
     return [None] * len(records)
 
 
+def nothing_drawn() -> str:
+    """No text about drawings."""
+    return ""
+
+
 def _not_counted(counts: Any) -> None:
     pass
 
@@ -75,7 +80,7 @@ class Origin:
     """Returns what people said of the rows of some configs; None if unknown."""
     is_addition: Callable[[Row], bool] | None = None
     """Whether a row is of an addition to the bank; None if unknown."""
-    drawn: Callable[[], str] = lambda: ""
+    drawn: Callable[[], str] = nothing_drawn
     """How the rebuilt images came about."""
     kept_seeds: KeptSeeds = _nothing_kept
     """The drawings that need no decoding if a release has them."""
@@ -141,6 +146,9 @@ class ConfigChecks:
                 lines = [record_line(record) for record in records]
             except ReleaseError as error:
                 unreadable = error
+            except TypeError as error:  # values that no column of ours has, such as dates
+                unreadable = ReleaseError(f"config {name}: {error}", code="wrong-type")
+                unreadable.__cause__ = error
         digest = [] if entry is None else row_problems(name, entry, unreadable or records, lines)
         if config is None:
             return ConfigFaults(name, digest)
@@ -263,7 +271,7 @@ def _config_problems(
                 yield Problem(config.file, detail["msg"], row=label, field=field)
         # Once in its line is in its own column, and in no other.
         is_clean = line.decode().lower().count(CANARY) == 1 and record.get("canary") == CANARY
-        if not is_clean or any(_holds_canary(record[name]) for name in unseen):
+        if not is_clean or any(_holds_canary(record.get(name)) for name in unseen):
             yield from _canary_problems(config, record, label)
     if rows:
         for row, field, message in check_rows(config.name, rows, not config.elsewhere):

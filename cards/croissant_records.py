@@ -162,12 +162,10 @@ def _kinds(values: pa.Array) -> NDArray[np.int64]:
         lengths = numbers(pc.list_value_length(values))
         aspects += [np.minimum(lengths, 2), _held(_kinds(values.flatten()), lengths)]
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        plain = pc.cast(values, pa.float64()) if not pa.types.is_floating(kind) else values
-        aspects += [
-            numbers(pc.is_nan(plain)),
-            numbers(pc.greater(plain, 0)),
-            numbers(pc.less(plain, 0)),
-        ]
+        if pa.types.is_floating(kind):
+            aspects.append(numbers(pc.is_nan(values)))
+        signed = pc.cast(values, pa.int8()) if pa.types.is_boolean(kind) else values
+        aspects += [numbers(pc.greater(signed, 0)), numbers(pc.less(signed, 0))]
     combined = aspects[0]
     for aspect in aspects[1:]:
         _, places = np.unique(aspect, return_inverse=True)

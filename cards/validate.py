@@ -33,6 +33,7 @@ from .config_checks import (
     ConfigFaults,
     Origin,
     checked_elsewhere,
+    nothing_drawn,
     unknown_config,
 )
 from .croissant_records import record_problems
@@ -108,7 +109,7 @@ def validate(
         manifest.seed,
         check_rows,
         # Reviews and counts of drawings belong to the whole release: they stay here.
-        compared_with and replace(compared_with, people=None, drawn=str),  # it gives no text
+        compared_with and replace(compared_with, people=None, drawn=nothing_drawn),
         None if origin is None or every else origin.kept_seeds,
         nullcontext if origin is None else origin.draw_beside,
     )

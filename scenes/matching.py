@@ -41,7 +41,8 @@ POSSIBLE = 0.3
 PERSON_POSSIBLE = 0.5
 """The same of a person: a search finds more of them, and drawing them takes longer."""
 LIKELY = 0.45
-"""Least correlation at the best of these places from which the whole image is compared there."""
+"""Least correlation at the best of these places from which every skin tone, and the image in its
+full resolution, are compared there."""
 REACH = 3
 """Pixels around a place in which a closer look searches."""
 SEARCHED_TONE = "medium"
@@ -200,7 +201,7 @@ class _Place:
     match: Match
     """Match of the first search."""
     pose: str
-    """Pose of the template that fits best there."""
+    """Pose that was searched for."""
     scale: float
     """Size of that template."""
 
@@ -296,8 +297,8 @@ class SearchedImage:
             return None
         if LIKELY <= _fitness(best) < enough and tone:
             tones = [replace(best, tone=other) for other in TONES]
-            found = [self._best_fit(fit, best.match, CLOSER, [(1, fit.view)]) for fit in tones]
-            best = max(best, *found, key=_fitness)
+            toned = [self._best_fit(fit, best.match, CLOSER, [(1, fit.view)]) for fit in tones]
+            best = max(best, *toned, key=_fitness)
         if LIKELY <= _fitness(best) < enough:
             close = [(1 + percent / 100, best.view) for percent in range(-3, 4)]
             best = max(best, self._best_fit(best, best.match, 1, close), key=_fitness)
@@ -320,8 +321,8 @@ class SearchedImage:
                     # Other templates with their center there belong to the same place.
                     up, across = round(y - size[0] / 2), round(x - size[1] / 2)
                     scored[
-                        max(0, up - REACH) : up + REACH + 1,
-                        max(0, across - REACH) : across + REACH + 1,
+                        max(0, up - REACH) : max(0, up + REACH + 1),
+                        max(0, across - REACH) : max(0, across + REACH + 1),
                     ] = -1
         least = PERSON_POSSIBLE if clothes(entity) else POSSIBLE
         possible = [place for place in places if place.match.score >= least]
@@ -362,8 +363,8 @@ class SearchedImage:
 
     def change(self, changed: SearchedImage, match: Match) -> float:
         """Mean difference of the colors in the box of a match, in [0, 1]."""
-        rows = slice(*_span(match.y, match.height, _SHAPE[0]))
-        columns = slice(*_span(match.x, match.width, _SHAPE[1]))
+        rows = slice(*_span(match.y, match.height, self._pixels.shape[0]))
+        columns = slice(*_span(match.x, match.width, self._pixels.shape[1]))
         return float(np.abs(self._pixels[rows, columns] - changed._pixels[rows, columns]).mean())
 
     def without(self, match: Match) -> SearchedImage:
@@ -425,7 +426,7 @@ def _views(entity: str, pose: str, scale: float, tone: str) -> list[Image.Image]
     return drawn + [image for image in mirrored if image not in drawn]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # a view may take half a megabyte
 def _close_views(entity: str, pose: str, scale: float, tone: str, factor: int) -> list[_View]:
     return [_View.of(figure, factor) for figure in _views(entity, pose, scale, tone)]
 

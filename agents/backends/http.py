@@ -85,10 +85,10 @@ DEEPEST = 64
 UNLISTED = frozenset({405, 501})
 """Statuses by which a server says that it lists no models."""
 
-PASSING = RETRIED - UNLISTED
+TRANSIENT = RETRIED - UNLISTED
 """Statuses after which a check asks again."""
 
-NO_LIST = 500
+LIST_FAILED = 500
 """Status by which `transformers serve` without network says, every time, that it can't list its
 models; it answers all the same."""
 
@@ -266,26 +266,37 @@ class Wire(Generic[C]):
 
         If the server knows no list of models, fails to give it or lists other models only, a
         request without messages at `path`, which is not answered or billed, tells that from a wrong
-        URL, from a server that is down and from a model that it does not serve. What may pass is
-        asked for again as a call is. Returns the number of attempts that were made again. Raises
-        BackendError with the cause.
+        URL, from a server that is down and from a model that it does not serve. After a status that
+        may pass, it is asked again as a call is. Returns the number of attempts that were made
+        again. Raises BackendError with the cause.
         """
         seconds = min(CHECK_SECONDS, self.endpoint.options.timeout)
         policy = self.endpoint.retry
         repeated = 0
 
-        def ask(body: dict[str, Any], policy: RetryPolicy = policy) -> tuple[int, str]:
+        def ask(
+            body: dict[str, Any],
+            policy: RetryPolicy = policy,
+            passing: Container[int] = TRANSIENT,
+        ) -> tuple[int, str]:
             nonlocal repeated
             options = {"timeout": seconds}
             send = partial(self.client.post, path, cast_to=object, body=body, options=options)
             try:
-                status, text, again = self.settled(send, PASSING, policy)
+                status, text, again = self.settled(send, passing, policy)
             except GaveUpError:
                 raise
             except BackendError:  # a server that failed may have closed this connection
-                status, text, again = self.settled(send, PASSING, policy)
+                status, text, again = self.settled(send, passing, policy)
             repeated += again
             return status, text
+
+        def ask_apart(body: dict[str, Any]) -> tuple[int, str]:
+            """A server that fails at this request says nothing about key and model: status 0."""
+            try:
+                return ask(body, passing=TRANSIENT - {LIST_FAILED})
+            except GaveUpError:
+                return 0, ""
 
         try:
             status, text, repeated = self.settled(partial(list_models, timeout=seconds))
@@ -298,27 +309,29 @@ class Wire(Generic[C]):
                 raise no_list if asked == 404 else self._rejected(asked, answer) from None
             return no_list.attempts - 1
         listed = _model_names(text) if status == 200 else []
-        if status in (404, NO_LIST):
+        if status in (404, LIST_FAILED):
             asked, answer = ask({})
             if status == 404 or asked != 404:
                 status, text = asked, answer
         elif 400 <= status < 500 and status not in {*UNUSABLE, *UNLISTED}:
             # LiteLLM's proxy says 400 about a key: to a list of models as to a request.
-            if ask({}) == (status, text):
+            if ask_apart({}) == (status, text):
                 raise self._rejected(status, text, self._about_key)
         elif listed and self.endpoint.model not in listed:  # it may be an alias
-            asked, answer = ask({"model": self.endpoint.model, "messages": [], "max_tokens": 1})
+            asked, answer = ask_apart(
+                {"model": self.endpoint.model, "messages": [], "max_tokens": 1}
+            )
             if is_about_settings(asked, answer):
                 names = ", ".join(listed[:LISTED]) + (", ..." if len(listed) > LISTED else "")
                 raise self._rejected(asked, answer, f"; it lists {names}")
-        if status in UNUSABLE or status == NO_LIST:
+        if status in UNUSABLE or status == LIST_FAILED:
             raise self._rejected(status, text)
         return repeated
 
     def settled(
         self,
         send: Callable[[], Any],
-        passing: Container[int] = PASSING - {NO_LIST},
+        passing: Container[int] = TRANSIENT - {LIST_FAILED},
         policy: RetryPolicy | None = None,
     ) -> tuple[int, str, int]:
         """Status and text of an answer that costs nothing, asked for again while it may pass; and

@@ -20,7 +20,7 @@ from zipfile import ZIP_LZMA, BadZipFile, ZipFile, ZipInfo
 
 from ...errors import DataError, UsageError
 from ...specs import Spec
-from ...storage import read_records, record_line, whole_file
+from ...storage import log_line, read_records, whole_file
 from ..engine.run import CHECKED, IMAGES
 from ..publishing.scrubbing import Scrubber
 from .folder import Study
@@ -42,8 +42,8 @@ LEFT_OUT = (
 """Folders that no table reads."""
 MOST_BYTES = 256 * 1024**2
 """Largest size of what is unpacked; no published study comes near it."""
-LISTS = ("manifest", "prompts")
-"""Options of `folder` that name a file."""
+PATH_OPTIONS = ("manifest", "prompts")
+"""Options of `folder` that name a file or a folder."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -64,15 +64,18 @@ def pack_study(root: Path, out: Path) -> int:
             "finish it with `counterprior study run`",
             code="incomplete-run",
         )
-    scrubber, specs = Scrubber([root]), _portable_specs(study)
+    specs = _portable_specs(study)
+    # Whatever else names a folder of these images, such as the cause of an earlier failure.
+    folders = {Path(path).parent for spec in specs for path in _absolute_paths(spec)}
+    scrubber = Scrubber([root, *sorted(folders)])
     with whole_file(out) as file, ZipFile(file, "w") as packed:
         for path in _files(root):
             data = path.read_bytes()
             if path.parent == root:
                 for spec, portable in specs.items():
                     data = data.replace(spec.encode(), portable.encode())
-            elif path.name.startswith(f"{IMAGES}."):
-                data = _records_of_images(path, scrubber)
+            if path.name.startswith((f"{IMAGES}.", "cells.")):
+                data = _scrubbed_records(path, scrubber)
             if secret := scrubber.leak(data):
                 raise DataError(
                     f"{path} would publish {secret}; nothing was written",
@@ -113,30 +116,40 @@ def unpacked(path: Path) -> Iterator[Path]:
 def _portable_specs(study: Study) -> dict[str, str]:
     """Spec of a `folder:` generator -> the same with the folder and its lists by name alone, of
     those that name a path of this machine; the longest first, as one may begin another."""
-    models = study.models.read()["generators"].values()
-    texts = {*study.file.generators.values(), *(model["spec"] for model in models)}
     portable: dict[str, str] = {}
-    for text in sorted(texts, key=lambda text: (-len(text), text)):
-        spec = Spec.parse(text)
-        if spec.kind == "folder":
-            paths = [spec.argument, *(spec.options.get(name, "") for name in LISTS)]
-            named = text
-            for path in sorted(filter(os.path.isabs, paths), key=len, reverse=True):
-                named = named.replace(path, Path(path).name)
-            if named != text:
-                portable[text] = named
+    for text in sorted(_specs(study), key=lambda text: (-len(text), text)):
+        if paths := _absolute_paths(text):
+            spec = Spec.parse(text)
+            options = {n: Path(v).name if v in paths else v for n, v in spec.options.items()}
+            portable[text] = str(Spec(spec.kind, Path(spec.argument).name, options))
     return portable
 
 
-def _records_of_images(path: Path, scrubber: Scrubber) -> bytes:
-    """A run's records of images, where none lies elsewhere and no message names a folder."""
+def _specs(study: Study) -> set[str]:
+    """Specs of a study's generators."""
+    models = study.models.read()["generators"].values()
+    return {*study.file.generators.values(), *(model["spec"] for model in models)}
+
+
+def _absolute_paths(text: str) -> list[str]:
+    """The absolute paths of the spec of a `folder:` generator; none of another's."""
+    spec = Spec.parse(text)
+    if spec.kind != "folder":
+        return []
+    paths = [spec.argument, *(spec.options.get(name, "") for name in PATH_OPTIONS)]
+    return list(filter(os.path.isabs, paths))
+
+
+def _scrubbed_records(path: Path, scrubber: Scrubber) -> bytes:
+    """Records of images or cells, where no image lies elsewhere and no message names a folder."""
     lines = []
     for record in read_records(path):
         if record.pop("stamp", None) is not None:
             record["file"] = f"images/{record['case']}{Path(record['file']).suffix}"
-        if "message" in record:
-            record["message"] = scrubber.text(record["message"])
-        lines.append(record_line(record))
+        for name in ("message", "cause"):
+            if name in record:
+                record[name] = scrubber.text(record[name])
+        lines.append(log_line(record))
     return b"".join(lines)
 
 

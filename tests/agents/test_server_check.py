@@ -208,6 +208,8 @@ def spec_of(protocol: str, url: str) -> str:
         {LIST: (400, "no list here"), "POST": (400, "messages: required")},
         {LIST: (200, '{"data": [{"id": "m"}]}')},
         {LIST: (200, '{"data": [{"id": "M-full-name"}]}'), "POST": (400, "messages: required")},
+        {LIST: (200, '{"data": [{"id": "M-full-name"}]}'), "POST": (500, "no messages[0]")},
+        {LIST: (400, "no list here"), "POST": (500, "no messages[0]")},
     ],
 )
 def test_a_server_that_answers_passes_the_check(

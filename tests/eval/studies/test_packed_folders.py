@@ -38,7 +38,8 @@ def lab(text_release: Path, tmp_path: Path) -> Path:
             if name != "drawn/late" or number:
                 image.save(folder / (f"{number}.png" if name == "listed" else case.file))
         rows.append((case.id, f"{number}.png"))
-    with (lab / "files.csv").open("w", newline="") as file:
+    (lab / "my files").mkdir()
+    with (lab / "my files" / "files.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("case", "file"), *rows])
     plain = {
         "data": "release",
@@ -46,7 +47,7 @@ def lab(text_release: Path, tmp_path: Path) -> Path:
         "generators": {
             "first": f"folder:{drawn['drawn']}",
             "late": f"folder:{drawn['drawn/late']}?template={{id}}",
-            "listed": f"folder:{drawn['listed']}?manifest={lab / 'files.csv'}&name=mine",
+            "listed": f"folder:{drawn['listed']}?manifest={lab}/my+files/files.csv&name=mine",
         },
         "judges": {"px": "pixels"},
     }
@@ -67,6 +68,9 @@ def scores(cli: Cli, study: Path, at: Path) -> dict[str, bytes]:
 def test_a_packed_study_of_a_folder_gives_the_same_numbers_without_the_folder(
     lab: Path, tmp_path: Path, cli: Cli
 ) -> None:
+    (lab / "my files").rename(lab / "not yet")  # a first try, whose failure names the folder
+    assert cli("study", "run", "study.yaml", "--out", "study", cwd=lab).returncode == 1
+    (lab / "not yet").rename(lab / "my files")
     done = cli("study", "run", "study.yaml", "--out", "study", cwd=lab)
     assert done.returncode == 0, done.stderr
     table = cli("study", "table", "study", cwd=lab).stdout
@@ -88,7 +92,7 @@ def test_a_packed_study_of_a_folder_gives_the_same_numbers_without_the_folder(
     generators = yaml.safe_load((away / "study" / "study.yaml").read_text())["generators"]
     assert generators == {
         "first": "folder:drawn",
-        "late": "folder:late?template={id}",
+        "late": "folder:late?template=%7Bid%7D",
         "listed": "folder:listed?manifest=files.csv&name=mine",
     }
 

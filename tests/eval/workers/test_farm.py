@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from piecework import Squares
 from refusals import raises
 
+from counterprior.agents.retry import GaveUpError
 from counterprior.eval.checkpoints.placement import LoadError
 from counterprior.eval.workers.farm import Scale, farm, visible_devices
 from counterprior.eval.workers.on_ray import actor_resources
@@ -89,6 +91,12 @@ def test_what_cannot_be_sent_is_refused_in_one_line(tmp_path: Path) -> None:
 
     with raises("cannot-pickle", "can't be sent to worker processes", "python:MODULE"):
         list(farm(Local(tmp_path), range(3), TWO))
+
+
+def test_a_server_that_gave_up_keeps_its_facts_between_processes() -> None:
+    error = GaveUpError("gone", 3, 6, code="server-unreachable")
+    sent = pickle.loads(pickle.dumps(error))
+    assert vars(sent) == vars(error) and str(sent) == str(error)
 
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
