@@ -84,13 +84,14 @@ def signed_index(work: Path, run: str) -> list[float]:
     return list(score["interval"])
 
 
-def test_what_is_left_out_was_missed_by_the_judge(followed: tuple[Path, str]) -> None:
+def test_the_judge_sees_both_things_in_all_images(followed: tuple[Path, str]) -> None:
     (log,) = (followed[0] / "runs" / "mine" / "verdicts").glob("*/verdicts.jsonl")
-    said = [json.loads(line) for line in log.read_text().splitlines()]
-    invalid = [v for v in said if (v["probe"], v["label"]) == ("original", "invalid")]
-    assert len(invalid) == 5
-    assert all(" is missing " in v["raw"] for v in invalid)
-    assert sum(v["raw"].startswith("crocodile") for v in invalid) > 0
+    answers = [json.loads(line) for line in log.read_text().splitlines()]
+    labels = [a["label"] for a in answers if a["probe"] == "original"]
+    assert len(labels) == 80 and set(labels) == {"first_left", "first_right"}
+    assert "all 80 images show both things" in " ".join(
+        (ROOT / "docs" / "tutorial.md").read_text().split()
+    )
 
 
 def test_the_example_of_a_case_is_one(followed: tuple[Path, str]) -> None:
