@@ -117,6 +117,6 @@ def test_pages_fit_a_phone_are_accessible_and_their_buttons_work(site: Path) -> 
     assert "t2i\\_homogenization" in seen["latex"]
     shown, whole = seen["rows"]
     assert 0 < shown < whole == len(scores)
-    assert "Size of the order effect" in seen["meaning"]
+    assert "How far mention order decides" in seen["meaning"]
     large, preview = seen["large"]
     assert large == 512 > preview == 256 and seen["mirrored"] == 0
