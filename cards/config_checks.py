@@ -175,8 +175,8 @@ class ConfigChecks:
             decoded = True  # the bank does not give them
             kept = kept if self.kept_seeds is None else self.kept_seeds(records)
         problems, count = list[Problem](), 0
-        for number, (record, drawing_) in enumerate(zip(records, kept, strict=True)):
-            is_kept = drawing_ is not None and _image_bytes(record) == [drawing_]
+        for number, (record, kept_image) in enumerate(zip(records, kept, strict=True)):
+            is_kept = kept_image is not None and _image_bytes(record) == [kept_image]
             count += is_kept
             label = str(record.get("id") or number)
             problems += (

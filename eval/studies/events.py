@@ -62,12 +62,16 @@ class StudyEvent:
         return parse_as(cls, record, place)
 
 
+CELLS = "cells"
+"""Name of the log of events, and the first part of those of shards."""
+
+
 class StudyEvents:
     """Every event of a study's cells, as far as this process has read or written it."""
 
     def __init__(self, root: Path, shard: RunShard | None = None) -> None:
         """shard: which part this process does, if it writes."""
-        self.answers = AnswerLog(root, "cells", StudyEvent, key="cell", shard=shard)
+        self.answers = AnswerLog(root, CELLS, StudyEvent, key="cell", shard=shard)
         self._shard = shard
 
     def add(

@@ -23,6 +23,7 @@ from ...specs import Spec
 from ...storage import log_line, read_records, whole_file
 from ..engine.run import CHECKED, IMAGES
 from ..publishing.scrubbing import Scrubber
+from .events import CELLS
 from .folder import Study
 from .status import study_status
 
@@ -74,7 +75,7 @@ def pack_study(root: Path, out: Path) -> int:
             if path.parent == root:
                 for spec, portable in specs.items():
                     data = data.replace(spec.encode(), portable.encode())
-            if path.name.startswith((f"{IMAGES}.", "cells.")):
+            if path.name.startswith((f"{IMAGES}.", f"{CELLS}.")):
                 data = _scrubbed_records(path, scrubber)
             if secret := scrubber.leak(data):
                 raise DataError(
