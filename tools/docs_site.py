@@ -2,7 +2,8 @@
 
 python tools/docs_site.py && mkdocs build --strict      # what `make docs` runs
 
-The references are written anew each time and never committed. A symbolic link to each room lets the
+The references and the tables of options and papers are written anew each time and never committed.
+A symbolic link to each room lets the
 site's builder read the docstrings without importing the package.
 """
 
@@ -15,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import option_tables
+import papers_page
 from typer.main import get_command
 
 from counterprior.cli.main import app
@@ -70,7 +73,8 @@ def write_site(out: Path) -> None:
         (out / name.lower()).write_text(text)
     titles = {page.name: _title(page.read_text()) for page in out.rglob("*.md")}
     for page in out.rglob("*.md"):
-        page.write_text(_with_titles(page.read_text(), titles))
+        text = papers_page.with_tables(option_tables.with_tables(page.read_text()))
+        page.write_text(_with_titles(text, titles))
     for name, text in (*command_pages(), *module_pages()):
         (out / "reference" / name).parent.mkdir(parents=True, exist_ok=True)
         (out / "reference" / name).write_text(text)

@@ -1,8 +1,7 @@
-"""Writes the tables of options in docs/, from what the adapters declare.
+"""Tables of options for the site, from what the adapters declare.
 
-Run it after an option, an adapter or a metric changed: `python tools/option_tables.py`. A test says
-which pages are stale. A page has a table between ``<!-- options of NOUN -->``, or
-``<!-- metrics -->``, and ``<!-- end -->``.
+`tools/docs_site.py` puts a table in the place of each ``<!-- options of NOUN -->`` and of
+``<!-- metrics -->`` in a page.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 from counterprior.eval.captioners import CAPTIONERS
 from counterprior.eval.checkpoints.registry import Registry
@@ -24,17 +22,13 @@ from counterprior.eval.scorers import SCORERS
 from counterprior.eval.scorers.features import EXTRACTORS
 from counterprior.specs import Options
 
-DOCS = Path(__file__).parents[1] / "docs"
 REGISTRIES: dict[str, Registry] = {
     f"{registry.noun}s": registry
     for registry in (
         *(GENERATORS, JUDGES, CAPTIONERS, SCORERS, EXTRACTORS, METHODS, DETECTORS, DEPTHS),
     )
 }
-_MARKED = re.compile(
-    r"(?P<start><!-- (?:options of (?P<nouns>[a-z ]+)|metrics) -->\n).*?(?P<end><!-- end -->)",
-    re.DOTALL,
-)
+_MARKER = re.compile(r"<!-- (?:options of (?P<nouns>[a-z ]+)|metrics) -->\n")
 
 
 def option_tables(registry: Registry) -> Iterator[str]:
@@ -82,28 +76,10 @@ def row(*cells: str) -> str:
 
 
 def with_tables(text: str) -> str:
-    """A page with its tables as they are now."""
+    """Return a page with a table in the place of each marker."""
 
-    def written(marked: re.Match[str]) -> str:
-        nouns = marked["nouns"]
-        lines = option_tables(REGISTRIES[nouns]) if nouns else metric_table()
-        return "\n".join([marked["start"], *lines, marked["end"]])
+    def tables(marker: re.Match[str]) -> str:
+        nouns = marker["nouns"]
+        return "\n".join(option_tables(REGISTRIES[nouns]) if nouns else metric_table())
 
-    return _MARKED.sub(written, text)
-
-
-def stale_pages() -> dict[Path, str]:
-    """Page whose tables are out of date -> its text with current ones."""
-    texts = {page: page.read_text() for page in sorted(DOCS.rglob("*.md"))}
-    current = {page: with_tables(text) for page, text in texts.items()}
-    return {page: text for page, text in current.items() if text != texts[page]}
-
-
-def main() -> None:
-    for page, text in stale_pages().items():
-        page.write_text(text)
-        print(page)
-
-
-if __name__ == "__main__":
-    main()
+    return _MARKER.sub(tables, text)

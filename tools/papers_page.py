@@ -1,6 +1,6 @@
-"""Writes docs/papers.md from docs/papers.csv: what each thing in the five papers is here.
+"""Tables of docs/papers.md for the site, from docs/papers.csv: what each paper's results are here.
 
-Run it after the table changed: `python tools/papers_page.py`. A test says if the page is stale.
+`tools/docs_site.py` puts them in the place of ``<!-- tables of papers -->``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
 TABLE = DOCS / "papers.csv"
-PAGE = DOCS / "papers.md"
 PAPERS = {
     "PSE": "PSE: Why Settle for Mid (arXiv:2506.23418)",
     "ACON": "ACON (arXiv:2505.24211)",
@@ -30,28 +29,7 @@ STATES = {
 }
 """State of a row -> what the page says of its rows."""
 RECIPE = re.compile(r"counterprior study recipes (\S+)( --offline)? > \S+\.yaml")
-HEAD = """# The papers, line by line
-
-This page lists {rows} results and methods of five papers, and the command that repeats each of
-them: {states}. The notes say what differs.
-[papers.csv](papers.csv) has every command in full.
-
-Commands that draw images need a release (`counterprior build --out dist/counterprior`). `RUN` and
-`STUDY` stand for your own folders.
-
-A *recipe* is a study file that repeats a table or figure of a paper. With `--offline`, a recipe
-draws simple scenes with the generator `render:` instead of running the paper's models, and uses
-judges that need no weights. So it runs in seconds:
-
-```console
-$ counterprior study recipes pse-12 --offline > study.yaml
-$ counterprior study run study.yaml --out studies/pse-12
-$ counterprior study table studies/pse-12
-```
-
-The numbers then say nothing about the paper's models. If the renderer can't draw a thing, the
-images of this thing fail, and `study run` ends with exit code 1.
-"""
+MARKER = "<!-- tables of papers -->\n"
 
 
 def read_rows(path: Path = TABLE) -> list[dict[str, str]]:
@@ -60,16 +38,18 @@ def read_rows(path: Path = TABLE) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def page(rows: list[dict[str, str]]) -> str:
-    """Text of the page."""
-    return "\n".join(_lines(rows)) + "\n"
+def counts(rows: list[dict[str, str]]) -> str:
+    """Phrase of how many rows there are in each state, as the head of the page has it."""
+    states = Counter(row["state"] for row in rows)
+    return "; ".join(f"{states[state]} {STATES[state]}" for state in STATES if states[state])
+
+
+def with_tables(text: str) -> str:
+    """Return a page with the tables of all papers in the place of the marker."""
+    return text.replace(MARKER, "\n".join(_lines(read_rows())) + "\n") if MARKER in text else text
 
 
 def _lines(rows: list[dict[str, str]]) -> Iterator[str]:
-    counts = Counter(row["state"] for row in rows)
-    present = [state for state in STATES if counts[state]]
-    states = "; ".join(f"{counts[state]} {STATES[state]}" for state in present)
-    yield HEAD.format(rows=len(rows), states=states).rstrip("\n")
     for prefix, title in PAPERS.items():
         yield from ("", f"## {title}", "")
         yield from (
@@ -93,7 +73,3 @@ def _shown_by(command: str) -> str:
     if recipe := RECIPE.fullmatch(command):
         return f"recipe `{recipe[1]}{recipe[2] or ''}`"
     return f"`{command}`" if command else ""
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(read_rows()), encoding="utf-8")
