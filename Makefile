@@ -6,13 +6,16 @@ release: .venv/ready   ## build the whole release into dist/counterprior and val
 	.venv/bin/counterprior build --out dist/counterprior
 	.venv/bin/counterprior validate dist/counterprior
 
-test: .venv/dev        ## run the tests and the README's examples
+test: .venv/dev        ## run the quick tests and the README's examples
 	.venv/bin/pytest -n auto --dist worksteal
+
+test-slow: .venv/dev   ## the tests that take a second or more; `.ci/run` runs them too
+	.venv/bin/pytest -n auto --dist worksteal -m "slow and not lane"
 
 check: .venv/dev       ## format, lint and type-check
 	.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
 
-lanes: .venv/dev       ## the slow tests, without a network; prints what each lane costs
+lanes: .venv/dev       ## what takes minutes, without a network; prints what each lane costs
 	.venv/bin/pytest -m "lane and not online"
 
 lanes-online: .venv/dev ## the lanes that fetch packages or ask served models
@@ -38,4 +41,4 @@ docs: .venv/docs       ## build the site into build/site, with the references fr
 help:                  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-.PHONY: release test check lanes lanes-online docs help
+.PHONY: release test test-slow check lanes lanes-online docs help

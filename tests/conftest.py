@@ -183,7 +183,8 @@ def fresh_cache(
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The folder of lanes is not imported where none of them runs or is named."""
     named = any(LANES.name in argument for argument in config.args)
-    return (collection_path == LANES and config.option.markexpr == "not lane" and not named) or None
+    without = config.option.markexpr in ("slow", "not lane and not slow")
+    return (collection_path == LANES and without and not named) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -44,6 +44,7 @@ def test_only_the_cpus_that_the_process_is_bound_to_count() -> None:
     assert available_cpus() == len(allowed)
 
 
+@pytest.mark.slow
 def test_interrupt_reaches_no_process_that_still_starts(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(INTERRUPTED_AT_ONCE)

@@ -49,9 +49,9 @@ LARGE = ("organism", "organism-switch", "organism-methods", "organism-psg")
 
 def shown_tables() -> list[Any]:
     """`commands`, those of a large study as lanes."""
-    lane = pytest.mark.lane
+    lane, slow = pytest.mark.lane, pytest.mark.slow
     return [
-        pytest.param(*command, marks=lane if Path(command[1]).stem in LARGE else ())
+        pytest.param(*command, marks=lane if Path(command[1]).stem in LARGE else slow)
         for command in commands()
     ]
 

@@ -123,6 +123,7 @@ def test_a_picture_counts_by_its_bytes_and_not_by_its_name() -> None:
     assert row_digest(one) == row_digest(other) != row_digest(changed)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 def test_rows_survive_parquet(texts: list[str]) -> None:
     rows = [visor(n, prompt=text) for n, text in enumerate(texts)]

@@ -103,6 +103,7 @@ def authored(played: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(played, tmp_path / "bank"))
 
 
+@pytest.mark.slow
 def test_images_become_a_config(photos: Path, models: list[str], tmp_path: Path, cli: Cli) -> None:
     bank, out = tmp_path / "bank", tmp_path / "release"
     done = cli(
@@ -183,6 +184,7 @@ def built(bank: Path, out: Path, *configs: str) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*.*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_a_bank_without_images_leaves_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_bank_without_images_leaves_no_trace(
         building.build(BuildSettings(("consistency",)))
 
 
+@pytest.mark.slow
 def test_a_bank_with_images_gives_them_unasked(
     authored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def replayed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bank
 
 
+@pytest.mark.slow
 def test_the_demonstration_is_rebuilt_to_the_same_bytes(
     cli: Cli, replayed: Path, tmp_path: Path
 ) -> None:
@@ -68,6 +69,7 @@ def test_the_script_still_makes_the_demonstration(cli: Cli, replayed: Path, tmp_
     assert "the Critic: nothing fixes its layout" in ledger and "in earlier rounds" in ledger
 
 
+@pytest.mark.slow
 def test_errors_are_one_line_and_an_exit_code(cli: Cli, tmp_path: Path) -> None:
     missing = cli("author", "constrained", "--ledger", "l", "--bank", "b", cwd=tmp_path)
     assert_refused(missing, "missing-option", "--backend", "--replay")
@@ -80,6 +82,7 @@ def test_errors_are_one_line_and_an_exit_code(cli: Cli, tmp_path: Path) -> None:
     assert_refused(gone, "server-unreachable", "1 attempts", exit_code=1)
 
 
+@pytest.mark.slow
 def test_a_release_of_another_bank_is_checked_against_that(
     replayed: Path, tmp_path: Path, cli: Cli
 ) -> None:

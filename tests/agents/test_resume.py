@@ -70,6 +70,7 @@ def test_a_refusal_on_the_wire_costs_its_round(
     assert failures == ["", "critic: refused: I can't help with that.", ""]
 
 
+@pytest.mark.slow
 def test_a_replay_is_offline_free_and_the_same(
     stage: Any, small_bank: Path, tmp_path: Path
 ) -> None:

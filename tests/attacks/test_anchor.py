@@ -52,6 +52,7 @@ def forged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(root / "bank", root / "release")
 
 
+@pytest.mark.slow
 def test_a_release_of_this_package_is_known(sound: Path, cli: ForkingCommand) -> None:
     done = cli("verify", sound)
     assert done.returncode == 0, done.stderr

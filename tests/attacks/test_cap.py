@@ -283,6 +283,7 @@ def release_users(graves: list[list[Process]]) -> None:
             process.plan.budget.log.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [range(30), pytest.param(range(30, 1060), marks=pytest.mark.lane)], ids=len
 )
@@ -295,6 +296,7 @@ def test_no_schedule_passes_the_cap(seeds: range, tmp_path: Path, dying: dict[st
     assert sum(share > Decimal("0.6") for share in used) > len(seeds) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [range(12), pytest.param(range(12, 212), marks=pytest.mark.lane)], ids=len
 )

@@ -440,7 +440,12 @@ def attack_at(
 
 @pytest.mark.parametrize(
     "name",  # each cell of a study is run as `eval` runs it
-    ["author", "build", "eval", pytest.param("study", marks=pytest.mark.lane)],
+    [
+        "author",
+        pytest.param("build", marks=pytest.mark.slow),
+        pytest.param("eval", marks=pytest.mark.slow),
+        pytest.param("study", marks=pytest.mark.lane),
+    ],
 )
 def test_resumes_after_a_kill_and_a_torn_write(
     name: str,

@@ -105,6 +105,7 @@ def red(body: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGINT, marks=pytest.mark.lane), signal.SIGTERM]
 )
@@ -139,6 +140,7 @@ def test_an_interrupted_run_records_what_is_under_way(
     assert len(server.asked) == 32 and 20 <= asked < 24
 
 
+@pytest.mark.slow
 def test_a_person_settles_from_the_command_line(
     text_release: Path, tmp_path: Path, server: Any, fault: Any, cli: Cli
 ) -> None:

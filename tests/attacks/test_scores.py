@@ -22,8 +22,12 @@ from counterprior.eval.suites.gold import T2ICorrectnessGoldSuite
 Asked = tuple[Case, dict[str, tuple[str, ...]]]
 """A case, and the labels of each of its questions."""
 ROWS = 4
-BY_DEFAULT = ("t2i_homogenization", "counterfactual", "spatial_uc")
-"""One suite of each family, the quickest; the others are a lane."""
+MARKS = {
+    "t2i_homogenization": pytest.mark.slow,
+    "counterfactual": pytest.mark.slow,
+    "spatial_uc": (),
+}
+"""The quickest suite of each family; the others are a lane."""
 FLAT = Image.new("RGB", (32, 32))
 
 
@@ -60,7 +64,7 @@ def check_same(broken: Sequence[Score], rest: Sequence[Score]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in BY_DEFAULT else pytest.mark.lane)
+        pytest.param(name, marks=MARKS.get(name, pytest.mark.lane))
         for name in sorted(
             SUITES.keys()
             # In no release, or of gold images; `caption_order` has this test beside its others.

@@ -52,6 +52,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_an_addition_displaces_no_row_of_any_config(bank: Path, full_release: Path) -> None:
     before, after = rebuilt(None), rebuilt(bank)
     for config, count in ADDED.items():
@@ -152,6 +153,7 @@ def edited(bank: Path, root: Path, file: str, old: str, new: str) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_validate_and_build_refuse_a_pair_of_a_full_family(
     bank: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -176,6 +178,7 @@ def test_an_occupation_of_no_category_is_refused(bank: Path, tmp_path: Path) -> 
         _ = Banks(other).taxonomy
 
 
+@pytest.mark.slow
 def test_without_a_frozen_draw_a_rule_too_many_is_refused_by_both(
     bank: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -199,12 +202,14 @@ def test_the_commands_of_the_page_make_a_minor(bank: Path, tmp_path: Path, cli: 
     assert "The Z key and the M key on a standard US QWERTY" in said
 
 
+@pytest.mark.slow
 def test_only_prints_the_rows_of_an_added_action(bank: Path, tmp_path: Path, cli: Cli) -> None:
     out = ("--bank", bank, "--only", "human_covering_ears", "--out", tmp_path / "out")
     said = cli("build", *out).stderr
     assert "human_covering_ears: 34 rows of t2i_homogenization; no image" in said
 
 
+@pytest.mark.slow
 def test_a_grown_release_gives_its_frozen_rows_by_name(
     bank: Path, tmp_path: Path, cli: Cli
 ) -> None:

@@ -26,6 +26,7 @@ def bank_with(**tables: Any) -> Banks:
     return banks
 
 
+@pytest.mark.slow
 def test_shipped_bank_has_no_faults() -> None:
     assert list(bank_faults(SHIPPED)) == []
 

@@ -167,6 +167,7 @@ def test_what_json_would_change_is_never_kept(value: str) -> None:
     assert FileRequest("- [1, 1.5, true, null, é]").draw() != b""
 
 
+@pytest.mark.slow
 def test_neither_processes_nor_the_order_change_an_image() -> None:
     images = some_images(4)  # more than one process is asked for at once
     right, _ = drawn_by(images)
@@ -228,6 +229,7 @@ def small_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bank
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wholly", [False, pytest.param(True, marks=pytest.mark.lane)])
 def test_a_release_is_the_same_with_any_cache(
     wholly: bool, small_bank: Path, cache: Path, cli: Any, tmp_path: Path

@@ -225,6 +225,7 @@ def test_the_commitment_can_be_computed_by_anybody_with_the_salt(parts: tuple[Pa
     assert found["full_hmac"] == keyed("full", text).hex()
 
 
+@pytest.mark.slow
 def test_the_command_makes_two_releases_that_load_validate_and_prove_each_other(
     tmp_path: Path, cli: Run
 ) -> None:

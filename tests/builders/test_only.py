@@ -54,6 +54,7 @@ def ids_of(release: Path, config: str, names: set[str]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", SHOWN)
 def test_the_rows_of_an_entry_are_those_of_a_release(
     entry: str, cli: Any, full_release: Path, tmp_path: Path
@@ -71,6 +72,7 @@ def test_the_rows_of_an_entry_are_those_of_a_release(
         assert digests == {hashlib.sha256(image).hexdigest() for image in drawn}
 
 
+@pytest.mark.slow
 def test_an_occupation_is_shown_with_the_seed_images_of_its_rows(
     cli: Any, full_release: Path, tmp_path: Path
 ) -> None:
@@ -83,6 +85,7 @@ def test_an_occupation_is_shown_with_the_seed_images_of_its_rows(
     assert check_images(shown, tmp_path / "out-only")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "facts"),
     [

@@ -145,6 +145,7 @@ def right(record: dict[str, Any]) -> bool:
     return not scene.faults and scene.left_to_right() == names
 
 
+@pytest.mark.slow
 def test_a_release_has_only_seed_images_that_the_judge_affirmed(
     make: Callable[..., list[dict[str, Any]]], tmp_path: Path
 ) -> None:
@@ -288,6 +289,7 @@ SEEN = {
 """Action -> things whose drawing an eye could take to show it, read from the drawings alone."""
 
 
+@pytest.mark.slow
 def test_an_editor_that_returns_the_seed_has_no_bias(tmp_path: Path) -> None:
     pixel = EncodedImage(bytes=encode_png(Image.new("RGB", (16, 16))), path="seed.png")
     digest = hashlib.sha256(pixel.bytes).hexdigest()

@@ -218,6 +218,7 @@ def as_of(study: Path, config: str, rows_sha256: str, limit: int | None = None) 
     write_publication(publication.model_copy(update=told), study)
 
 
+@pytest.mark.slow
 def test_a_published_study_of_these_rows_is_the_baseline_table(
     release: Path, study: Path, tmp_path: Path
 ) -> None:

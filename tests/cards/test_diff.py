@@ -122,6 +122,7 @@ def test_a_column_more_is_minor_and_one_less_is_major(text_release: Path, copy: 
     assert diff(copy, text_release).bump == "MAJOR"
 
 
+@pytest.mark.slow
 def test_a_config_more_is_minor_and_one_less_is_major(
     text_release: Path, full_release: Path
 ) -> None:

@@ -202,6 +202,7 @@ def test_the_command_publishes_and_anybody_loads_it(world: Published, tmp_path: 
         assert "dog" in prompt and verdicts == 40 and len(values) > 20
 
 
+@pytest.mark.slow
 def test_names_each_difference_of_a_changed_publication(world: Published, tmp_path: Path) -> None:
     def found(hub: LoopbackHub) -> list[str]:
         report = verify_release(REPO)
@@ -251,6 +252,7 @@ def command(*words: object) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
+@pytest.mark.slow
 def test_publications_of_several_people_make_a_leaderboard(
     world: Published, tmp_path: Path
 ) -> None:

@@ -298,6 +298,7 @@ def test_the_plan_is_what_happens(world: World, tmp_path: Path) -> None:
         assert (message.title, told["notes"] in message.message) == ("Release 1.1.0", True)
 
 
+@pytest.mark.slow
 def test_a_moved_head_is_explained_by_files_rows_and_titles(world: World, tmp_path: Path) -> None:
     other = small_release(tmp_path / "other", (RULES,), revised)
     with copied(world, tmp_path) as hub:
@@ -313,6 +314,7 @@ def test_a_moved_head_is_explained_by_files_rows_and_titles(world: World, tmp_pa
         assert hub.tree(REPO, "main")["README.md"] == world.old["README.md"]
 
 
+@pytest.mark.slow
 def test_unverified_push_gets_no_tag_and_can_be_repeated(world: World, tmp_path: Path) -> None:
     with copied(world, tmp_path) as hub:
         bad = small_release(tmp_path / "bad", (RULES, ATTRIBUTES), lambda rows: rows)
@@ -492,6 +494,7 @@ def check_refused(folder: Path, code: str, *facts: str, hub: str = NOBODY) -> No
     assert {path.suffix for path in left} == {".lock"}
 
 
+@pytest.mark.slow
 def test_a_dirty_canary_and_an_invalid_folder_are_refused(tmp_path: Path) -> None:
     def leaking(rows: list[Row]) -> list[Row]:
         return [

@@ -76,6 +76,7 @@ def copy(signed: Signed, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
+@pytest.mark.slow
 def test_a_reader_learns_who_signed_a_release(signed: Signed) -> None:
     report = verify_release(REPO, "v1.0.0", signed_by=signed.allowed)
     assert (report.problems, report.anchor) == ((), "signed by maintainer")
@@ -84,6 +85,7 @@ def test_a_reader_learns_who_signed_a_release(signed: Signed) -> None:
     assert unasked.notes == ("it is signed, but nobody looked by whom: name --signed-by",)
 
 
+@pytest.mark.slow
 def test_a_signature_of_somebody_else_or_of_other_files_is_refused(
     signed: Signed, copy: Path, tmp_path: Path
 ) -> None:

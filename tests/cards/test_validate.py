@@ -248,6 +248,7 @@ def test_croissant_reads_a_row_of_each_kind_of_values(texts: Path, tmp_path: Pat
     assert len(read) < 100 < len(rows) and rows[777] in read and rows[1_234] in read
 
 
+@pytest.mark.slow
 def test_a_digest_in_croissant_that_is_not_the_files_is_named(texts: Path) -> None:
     path = texts / "croissant.json"
     document = json.loads(path.read_text())
@@ -282,6 +283,7 @@ def with_image(record: dict[str, Any], data: bytes) -> dict[str, Any]:
     return record | {"seed_image": image, "image_sha256": hashlib.sha256(data).hexdigest()}
 
 
+@pytest.mark.slow
 def test_seed_images_are_decoded_unless_they_are_kept_drawings(
     full_release: Path, tmp_path: Path, cli: Run
 ) -> None:
@@ -315,6 +317,7 @@ def test_seed_images_are_decoded_unless_they_are_kept_drawings(
     assert "seed images are kept" not in again.stdout
 
 
+@pytest.mark.slow
 def test_several_processes_name_the_same_problems_in_the_same_order(texts: Path) -> None:
     def damage(records: Records) -> Records:
         forged = records[0] | {"review": []}
@@ -373,6 +376,7 @@ def test_the_first_of_each_kind_of_values() -> None:
     }
 
 
+@pytest.mark.slow
 def test_unreadable_images_are_named(full_release: Path, tmp_path: Path) -> None:
     config = "i2i_homogenization"
     root = only(config, full_release, tmp_path / "release")

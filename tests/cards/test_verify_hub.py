@@ -111,6 +111,7 @@ def test_a_tag_that_was_moved_is_found(published: Published) -> None:
     api.delete_tag(REPO, tag="v7.0.0", repo_type="dataset")
 
 
+@pytest.mark.slow
 def test_a_run_names_the_commit_that_its_rows_came_from(
     published: Published, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -74,6 +74,7 @@ def test_without_pictures_the_configs_are_previews(tmp_path: Path, cli: Run) -> 
         assert not validate(out, row_checks()).problems
 
 
+@pytest.mark.slow
 def test_interrupted_build_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "release"
     command = [COMMAND, "build", "--out", str(out), "--config", "i2i_homogenization"]
@@ -133,6 +134,7 @@ def test_an_impossible_number_names_its_option(tmp_path: Path, cli: Run) -> None
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_bank_with_a_bad_row_does_not_build(tmp_path: Path, cli: Run) -> None:
     import shutil
 
@@ -186,6 +188,7 @@ def test_a_retired_entry_leaves_the_config_and_stands_in_the_errata(
     assert all(entry["erratum"] not in before for entry in entries[:2])
 
 
+@pytest.mark.slow
 def test_counts_a_bank_without_a_release(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +228,7 @@ def test_verify_prints_what_differs(text_release: Path, tmp_path: Path, cli: Run
     assert "LICENSE: bytes differ from checksums.json" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_former_name_answers_with_the_present_one(cli: Run) -> None:
     top = get_command(app).commands  # type: ignore[attr-defined]
     below = {name: getattr(command, "commands", {"": None}) for name, command in top.items()}

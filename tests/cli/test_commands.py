@@ -69,10 +69,19 @@ def panels(printed: str) -> list[str]:
     return re.findall(r"╭─ (.+?) ─", printed)
 
 
-def test_help_fits_a_screen_and_help_all_has_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(["eval", "corpus mine", "study run"], id="some"),
+        pytest.param(list(FUNCTIONS), id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_help_fits_a_screen_and_help_all_has_every_option(
+    names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a terminal of 100 columns; the panels come in one order."""
     monkeypatch.setenv("COLUMNS", "100")
-    for name in FUNCTIONS:
+    for name in names:
         short = CliRunner().invoke(app, [*name.split(), "--help"]).output
         assert len(short.splitlines()) <= 50, name
         options = [p for p in COMMANDS[name].params if p.opts[0].startswith("--") and not p.hidden]

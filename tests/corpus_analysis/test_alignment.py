@@ -44,6 +44,7 @@ from counterprior.progress import silent
 # --- end to end --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "share", [0.7, *(pytest.param(share, marks=pytest.mark.lane) for share in (0.5, 0.9))]
 )
@@ -99,6 +100,7 @@ def test_recovers_true_alignment_in_rendered_scenes(
         assert interval[0] <= share <= interval[1], (done.stdout, interval)
 
 
+@pytest.mark.slow
 def test_controls_reveal_known_faults_of_a_judge(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:
@@ -137,6 +139,7 @@ def test_controls_reveal_known_faults_of_a_judge(
     assert asked == found.funnel["valid"] > found.single_probe.n
 
 
+@pytest.mark.slow
 def test_load_dataset_reads_the_result_and_a_finished_run_asks_and_fetches_nothing(
     images: tuple[str, dict[str, bytes]], tmp_path: Path, inline: None
 ) -> None:

@@ -99,6 +99,7 @@ class Scripted:
         return rng.choice(TEMPLATES).format(a=a, b=b)
 
 
+@pytest.mark.slow
 def test_recovers_known_habit_from_captions_of_rendered_scenes(tmp_path: Path) -> None:
     images = scenes(32, 3, tmp_path / "drawn")
     scripted = Scripted(images, left=1.2, sd=1.5, faults=0.2)
@@ -282,6 +283,7 @@ def left_first(body: dict[str, Any]) -> str:
     return "A {} and a {}.".format(*(names[image.getpixel((x, 20))] for x in (5, 60)))  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_command_asks_once_and_compares_with_people(
     tmp_path: Path, server: Any, fault: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -455,6 +457,7 @@ def test_a_folder_of_an_older_version_is_named(tmp_path: Path) -> None:
         measure_captions(CaptioningSettings(tmp_path, (captioner,), scenes=2))
 
 
+@pytest.mark.slow
 def test_recorded_captions_have_the_scores_of_their_captioners(tmp_path: Path) -> None:
     images = scenes(4, 0, tmp_path / "drawn")
     captioners = tuple(

@@ -105,6 +105,7 @@ def write_boxes(corpus: Corpus, path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [50, pytest.param(200, marks=pytest.mark.lane)])
 def test_tar_shard_runs_every_stage_without_a_network(
     tmp_path: Path, inline: None, cli: Any, count: int

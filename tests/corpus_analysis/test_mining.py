@@ -220,6 +220,7 @@ def read_from_hub(hub: LoopbackHub, *paths: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, env=hub.environment)
 
 
+@pytest.mark.slow
 def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
     junk = pa.array([os.urandom(20_000) for _ in ROWS])
     columns = {name: pa.array([row[name] for row in ROWS]) for name in ROWS[0]}
@@ -248,6 +249,7 @@ def test_hub_datasets_are_read_column_by_column(loopback_hub: LoopbackHub, tmp_p
     assert wanted < sum(fetched) <= wanted + 2 * 2**16 < len(files["data/a.parquet"]) / 10
 
 
+@pytest.mark.slow
 def test_hub_failures_name_the_dataset(loopback_hub: LoopbackHub, tmp_path: Path) -> None:
     loopback_hub.create("someone/captions")
     path = write_source(tmp_path / "a.parquet")
@@ -425,6 +427,7 @@ def test_load_dataset_reads_the_pairs(expected: dict[str, bytes], tmp_path: Path
     assert loaded[0]["first"]["category"] == "animals" or loaded[0]["first"]["name"]
 
 
+@pytest.mark.slow
 def test_worker_reloads_its_model_after_many_words(
     captions: Path, tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,6 +451,7 @@ def test_worker_reloads_its_model_after_many_words(
     assert sum(entry["parsed"] for entry in entries) > 100
 
 
+@pytest.mark.slow
 def test_worker_skips_optional_imports(captions: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; "
@@ -489,6 +493,7 @@ def test_interrupted_run_resumes(
     assert dict(os.environ) == environment, "the caller's environment is not ours"
 
 
+@pytest.mark.slow
 def test_finished_run_reads_nothing_and_changed_settings_start_anew(
     captions: Path, tmp_path: Path, inline: InlineFarm
 ) -> None:
@@ -691,6 +696,7 @@ def test_workers_write_the_same_bytes(
     assert results(tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_funnel(
     captions: Path, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

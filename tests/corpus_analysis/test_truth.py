@@ -79,6 +79,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     return gold, captions
 
 
+@pytest.mark.slow
 def test_the_command_counts_right_wrong_missed_and_open(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +189,7 @@ def run_tool(name: str, *arguments: str) -> str:
     return out.getvalue()
 
 
+@pytest.mark.slow
 def test_a_draw_weighs_each_caption_by_its_stratum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_scene_is_drawn_alike_again_and_differs_at_every_level() -> None:
         assert np.abs(easier - harder).mean() > 3
 
 
+@pytest.mark.slow
 def test_less_of_a_figure_is_like_the_atlas_where_it_is_harder() -> None:
     easy, harder, hardest = (
         np.mean(

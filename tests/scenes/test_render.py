@@ -216,6 +216,7 @@ NEUTRAL = {"standing", "intact", "unoccupied"}
 """What every figure is like before an edit."""
 
 
+@pytest.mark.slow
 def test_every_pose_changes_the_image_and_only_near_its_figure() -> None:
     for name in sorted(set(POSES) - NEUTRAL):
         box = changed_box(name)

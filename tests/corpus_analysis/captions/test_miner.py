@@ -49,6 +49,7 @@ def test_lossless_on_all_real_captions(
     assert sum(len(m.pairs) for m in expected if m) > 100
 
 
+@pytest.mark.slow
 @given(st.lists(MADE_CAPTIONS, min_size=1, max_size=12))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_lossless_on_made_captions(miner: Miner, reference: Miner, captions: list[str]) -> None:
@@ -107,6 +108,7 @@ def test_a_caption_that_breaks_the_parser_is_an_error_of_its_row_alone(
     assert miner.counts == Counts(candidates=4, parsed=4, tokens=10, errors=2)
 
 
+@pytest.mark.slow
 def test_pairs_do_not_depend_on_the_fast_path(
     miner: Miner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

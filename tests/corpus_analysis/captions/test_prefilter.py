@@ -92,6 +92,7 @@ def test_prefilter(text: str, passes: bool) -> None:
     assert prefilter().may_hold_pair(text) is passes
 
 
+@pytest.mark.slow
 @given(MADE_CAPTIONS | st.text(max_size=60))
 @settings(max_examples=400)
 def test_re2_passes_all_that_the_exact_test_passes(caption: str) -> None:

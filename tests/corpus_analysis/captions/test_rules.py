@@ -30,6 +30,7 @@ def test_phrases(request: pytest.FixtureRequest, which: str) -> None:
     assert dict(zip(PHRASES, found, strict=True)) == {c: s.strip() for c, s in PHRASES.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.lane)])
 def test_frozen_captions(miner: Miner, reference: Miner, every: int) -> None:
     rows = [json.loads(line) for line in GOLDEN.read_text().splitlines()]

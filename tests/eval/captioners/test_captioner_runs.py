@@ -125,6 +125,7 @@ def test_failures_are_results_of_their_cases(tmp_path: Path) -> None:
     assert len(again) == 1
 
 
+@pytest.mark.slow
 def test_no_caption_is_paid_twice(tmp_path: Path, server: Any) -> None:
     server.answer = red_side
     spec = f"caption:{server.spec('openai', 'max_tokens=9')}"

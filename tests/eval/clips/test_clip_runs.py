@@ -40,6 +40,7 @@ def whole(run: Path) -> dict[str, Any]:
     return {name: score.value for name, score in judged.whole.items()}
 
 
+@pytest.mark.slow
 def test_what_the_renderer_is_set_to_do_over_time_is_found_again(tmp_path: Path) -> None:
     generator = RenderGenerator(order_bias=1, video=5, swaps_at=0.6, swaps=0.5)
     settings = RunSettings(SUITE, "memory", tmp_path / "run")

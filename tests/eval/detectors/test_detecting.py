@@ -53,6 +53,7 @@ def settings(tmp_path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_detections_give_same_verdicts_and_are_not_made_again(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_bad_manifests_are_named(
         read_manifest(path)
 
 
+@pytest.mark.slow
 def test_the_command(settings: dict[str, Any], cli: Run) -> None:
     options = ("--rules", settings["rules"], "--detector", "pixels", "--out", settings["out"])
     done = cli("spatial", "detect", settings["manifest"], *options, "--json")

@@ -128,6 +128,7 @@ def test_spoiling_is_part_of_the_identity_and_needs_masks() -> None:
         open_detector("spoiled:")
 
 
+@pytest.mark.slow
 def test_pse_of_spoiled_masks_by_command(text_release: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     judges = ("pse:scene", "pse:spoiled:scene?opening=0", "pse:spoiled:scene?opening=90")

@@ -197,6 +197,7 @@ def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, 
     assert second["card"]["agreement"] == {} and second["card"]["asked"] == 80
 
 
+@pytest.mark.slow
 def test_people_are_a_judge_too(judged: Path, tmp_path: Path, cli: Run_) -> None:
     run = Path(shutil.copytree(judged, tmp_path / "run"))
     labels = tmp_path / "labels.csv"

@@ -225,6 +225,7 @@ def test_a_server_is_asked_96_questions_at_a_time(
     assert tally.labels.total() == 100 and "unparsed" not in tally.labels
 
 
+@pytest.mark.slow
 def test_a_cap_ends_the_images_and_a_higher_one_goes_on(
     text_release: Path, tmp_path: Path, server: Any, fault: Any, cli: Cli
 ) -> None:

@@ -20,6 +20,7 @@ from counterprior.eval.engine.steps import evaluate_run
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.slow
 def test_a_command_is_judged_over_the_wire_and_paid_once(
     text_release: Path, tmp_path: Path, cli: Cli, server: Any
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_cap_and_an_outage_are_one_line(
     assert not (tmp_path / "run" / "images").exists()  # nothing is made for a judge that is gone
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_never_let_in_ends_the_run_with_the_cause(
     text_release: Path, tmp_path: Path, cli: Cli, server: Any, fault: Any
 ) -> None:
@@ -123,6 +125,7 @@ def test_a_judge_that_is_never_let_in_ends_the_run_with_the_cause(
     assert cli(*words).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_judged_by_a_local_model(
     text_release: Path, tmp_path: Path, checkpoint: Callable[[str], Path]
 ) -> None:

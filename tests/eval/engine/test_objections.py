@@ -84,6 +84,7 @@ def test_the_renderer_says_which_prompts_it_can_t_draw(
         RenderGenerator().check([quark, quark])
 
 
+@pytest.mark.slow
 def test_layouts_that_the_renderer_can_t_draw_are_said_before_the_first_image(
     full_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

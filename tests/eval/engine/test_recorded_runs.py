@@ -206,13 +206,18 @@ def _frozen(suite: str, out: Path) -> Path:
     return small_release(out, [suite], lambda _: rows, seed_images="none")
 
 
-# Its scores are those of `t2i_correctness`, and it edits as `i2i_homogenization` does.
-EDITED = pytest.mark.lane
+SLOW = {
+    # Its scores are those of `t2i_correctness`, and it edits as `i2i_homogenization` does.
+    "i2i_correctness": pytest.mark.lane,
+    "t2i_homogenization": pytest.mark.slow,
+    "i2i_homogenization": pytest.mark.slow,
+    "t2i_correctness": pytest.mark.slow,
+}
 
 
 @pytest.mark.parametrize(
     "suite",
-    [pytest.param(s, marks=EDITED) if s == "i2i_correctness" else s for s in RUNS],
+    [pytest.param(s, marks=SLOW.get(s, ())) for s in RUNS],
 )
 def test_scores_of_recorded_runs_are_unchanged(
     suite: str, request: pytest.FixtureRequest, tmp_path: Path

@@ -73,6 +73,7 @@ def test_a_run_without_an_image_asks_for_no_judge(text_release: Path, tmp_path: 
         score_run(tmp_path / "run", ScoreSettings())
 
 
+@pytest.mark.slow
 def test_looking_at_runs_writes_nothing_into_them(text_release: Path, tmp_path: Path) -> None:
     runs = [tmp_path / "first", tmp_path / "second"]
     for run, label in zip(runs, ("correct", "wrong"), strict=True):
@@ -105,6 +106,7 @@ def test_score_writes_only_its_scores(text_release: Path, tmp_path: Path, cli: C
     assert result["card"]["agreement"]["arrangement"]["n"] == 1
 
 
+@pytest.mark.slow
 def test_refuses_second_process_in_run_folder(
     text_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: ForkingCommand
 ) -> None:
@@ -165,6 +167,7 @@ def scored(run: Path, **options: Any) -> JudgedRun:
     return judged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", ["eval", "judge"])
 def test_a_replaced_image_is_judged_anew_and_never_scored_as_the_old_one(
     elsewhere: Callable[[Counting], Done], tmp_path: Path, again: str

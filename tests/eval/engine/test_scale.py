@@ -67,6 +67,7 @@ def alone(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_workers_make_and_judge_what_one_process_does(
     alone: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -84,6 +85,7 @@ def red(body: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.slow
 def test_two_shards_are_one_run_and_pay_for_nothing_twice(
     text_release: Path, tmp_path: Path, server: Any, cli: Cli
 ) -> None:
@@ -107,6 +109,7 @@ def test_two_shards_are_one_run_and_pay_for_nothing_twice(
     assert len(server.asked) == 16 and not (parts / "images.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
     alone: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -133,6 +136,7 @@ def test_a_lost_shard_is_visible_and_another_number_of_processes_goes_on(
     assert said(run) == said(alone)
 
 
+@pytest.mark.slow
 def test_run_goes_on_when_a_worker_is_killed(
     text_release: Path, tmp_path: Path, server: Any, cli: Cli
 ) -> None:
@@ -257,6 +261,7 @@ def test_records_images_before_error_ends_run(text_release: Path, tmp_path: Path
     assert [status for status, _ in made(tmp_path / "run").values()] == ["made"] * 5
 
 
+@pytest.mark.slow
 def test_a_worker_that_opens_another_generator_is_noticed(
     text_release: Path, tmp_path: Path
 ) -> None:

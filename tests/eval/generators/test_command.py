@@ -133,6 +133,7 @@ def test_prompt_with_nul_is_an_error(program: Program) -> None:
         run(program(DRAW) + " {prompt} {seed} {output}", "a\0b")
 
 
+@pytest.mark.slow
 def test_too_long_kills_all_that_the_command_started(program: Program, tmp_path: Path) -> None:
     child = tmp_path / "child"
     body = (

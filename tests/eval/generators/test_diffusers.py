@@ -469,6 +469,7 @@ def test_files_that_cannot_be_loaded_end_the_run(checkpoint: Checkpoint, tmp_pat
         open_pipeline(folder).generate(ImageRequest("a dog", 1))
 
 
+@pytest.mark.slow
 def test_scheduler_and_shift_replace_those_of_the_checkpoint(checkpoint: Checkpoint) -> None:
     import torch
     from diffusers import DiffusionPipeline, UniPCMultistepScheduler

@@ -65,6 +65,7 @@ def test_planted_rates_are_recovered(suite: str, trials: Callable[[], Iterator[T
         assert abs(np.mean(of_seeds) - truths[name]) <= 4 * error + 1e-9, name
 
 
+@pytest.mark.slow
 def test_a_generator_that_alters_under_a_stated_real_law_is_known_by_its_number() -> None:
     share = 0.3
     suite = open_suite("altered_worlds")
@@ -88,6 +89,7 @@ def test_a_generator_that_alters_under_a_stated_real_law_is_known_by_its_number(
     assert whole["knows_real"].value == 1 and whole["over_application"].n == 0
 
 
+@pytest.mark.slow
 def test_the_second_control_is_in_a_run_that_names_it_alone(
     full_release: Path, cli: Cli, tmp_path: Path
 ) -> None:
@@ -167,6 +169,7 @@ def test_scenes_of_figures_are_recorded_as_before() -> None:
     assert [Scene.from_json(s.to_json()) for s in (scene, world)] == [scene, world]
 
 
+@pytest.mark.slow
 def test_worlds_are_scored_by_what_was_drawn(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "run"
     done = cli(

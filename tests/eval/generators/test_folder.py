@@ -106,6 +106,7 @@ def test_one_image_is_never_of_two_cases(text_release: Path, tmp_path: Path) -> 
         generate(settings, f"folder:{folder}?manifest={manifest}")
 
 
+@pytest.mark.slow
 def test_bad_images_have_a_name_and_the_rest_goes_on(
     text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

@@ -84,6 +84,7 @@ def test_the_message_names_the_spec_that_reads_the_folder(
     assert digests(tmp_path / "mended") == digests(drawn / "run")
 
 
+@pytest.mark.slow
 def test_jpegs_named_png_are_read(
     drawn: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

@@ -34,10 +34,10 @@ def labels_of(
 @pytest.mark.parametrize(
     ("suite", "limit", "least"),
     [
-        ("t2i_homogenization", 20, 40),
+        pytest.param("t2i_homogenization", 20, 40, marks=pytest.mark.slow),
         ("spatial_uc", 60, 20),
-        ("spatial_multi", 40, 15),
-        ("order_beyond", 20, 40),
+        pytest.param("spatial_multi", 40, 15, marks=pytest.mark.slow),
+        pytest.param("order_beyond", 20, 40, marks=pytest.mark.slow),
     ],
 )
 def test_nearly_all_rendered_images_have_a_valid_answer(
@@ -49,6 +49,7 @@ def test_nearly_all_rendered_images_have_a_valid_answer(
     assert labels["invalid"] <= 0.05 * answers, labels
 
 
+@pytest.mark.slow
 def test_a_figure_that_was_left_out_stays_missing(
     full_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -156,6 +157,7 @@ def test_of_several_two_may_stand_across_from_each_other(
     assert PixelJudge().verdict(question).label == label
 
 
+@pytest.mark.slow
 def test_three_in_a_row_are_seen_as_they_are_drawn(full_release: Path) -> None:
     result = counterprior.evaluate(
         "order_beyond",

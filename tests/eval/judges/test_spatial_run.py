@@ -43,6 +43,7 @@ def rows_of(run: Run) -> list[dict[str, str]]:
     return [json.loads(line) for line in (run.root / "manifest.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_run_becomes_the_checkers_table(run: Run, steady: Path, tmp_path: Path) -> None:
     drawn = {image.case for image in run.images().values() if image.status == "made"}
     lost = {case.id for case in run.cases() if not (run.root / f"images/{case.id}.png").exists()}
@@ -75,6 +76,7 @@ def detector():
 """
 
 
+@pytest.mark.slow
 def test_agreement_is_a_half_where_the_second_detector_fails(
     run: Run, steady: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -112,6 +114,7 @@ def test_agreement_is_a_half_where_the_second_detector_fails(
     assert held and all("the second detector failed, agreement 0.5: RuntimeErr" in w for w in held)
 
 
+@pytest.mark.slow
 def test_images_of_the_opposite_fail_by_the_published_rules(run: Run, tmp_path: Path) -> None:
     exchanged = tmp_path / "exchanged.jsonl"
     with exchanged.open("w") as file:
@@ -132,6 +135,7 @@ def test_the_pixel_judge_sees_above_and_below(run: Run) -> None:
     assert {o.case.groups["relation"] for o in said} == {"left_of", "right_of", "above", "below"}
 
 
+@pytest.mark.slow
 def test_rules_read_the_scene_of_saved_images(text_release: Path, cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = cli(

@@ -260,6 +260,7 @@ def test_all_candidates_count_under_the_cap(tmp_path: Path) -> None:
     assert len(read_candidates(tmp_path / "run")) == 6
 
 
+@pytest.mark.slow
 def test_scores_by_the_judge_that_chose_are_marked(
     text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:

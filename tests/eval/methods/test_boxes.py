@@ -158,6 +158,7 @@ def test_a_chosen_side_is_that_of_the_thing_mentioned_first() -> None:
     assert 75 < sum(on_left) < 125
 
 
+@pytest.mark.slow
 def test_the_renderer_puts_things_into_their_boxes() -> None:
     pairs = [ImageRequest("One dog and one cat.", seed, fields=PAIR) for seed in range(24)]
 

@@ -130,6 +130,7 @@ def test_a_switch_works_until_the_layout_is_decided() -> None:
     assert {left(neutral[3], ROW["prompt"], seed) for seed in range(20)} == {"cat", "dog"}
 
 
+@pytest.mark.slow
 def test_scenes_stay_where_names_do_not(
     text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:

@@ -61,6 +61,7 @@ def trained(
     return trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_the_loss_falls_and_a_reload_is_the_trained_model(
     opened: Opened, kind: str, tmp_path: Path
@@ -96,6 +97,7 @@ def test_the_loss_falls_and_a_reload_is_the_trained_model(
         assert conv and {s[0] for s in conv} == {2} and {s[0] for s in linear} == {4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("flux", marks=pytest.mark.lane), "sdxl"])
 def test_a_killed_training_ends_in_the_same_bits(
     opened: Opened, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +223,7 @@ def test_weights_are_refused_where_they_cant_be(tmp_path: Path) -> None:
     assert halved.inner.identity()["order_bias"] == "1"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_tuned_pipeline_can_be_switched(opened: Opened, tmp_path: Path) -> None:
     flips = write_flips(tmp_path / "flips")
     trained(opened, "sdxl", flips, tmp_path / "lora", replace(QUICK, steps=4))

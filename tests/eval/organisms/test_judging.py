@@ -112,6 +112,7 @@ def test_a_trained_judge_tells_left_from_right_and_is_blind_as_taught(judge_fold
     assert [verdict.label for _, verdict in judge.judge(blind)] == ["invalid"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize(
     ("habits", "label"),
@@ -150,6 +151,7 @@ def test_what_a_judge_can_not_answer_is_an_error_and_not_an_invalid_image(
     assert verdict.label == "error" and "nurse" in verdict.raw
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_judge_and_an_unknown_animal_are_refused(
     tmp_path: Path, cli: Run
 ) -> None:

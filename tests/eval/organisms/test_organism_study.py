@@ -57,6 +57,7 @@ def test_under_every_caption_of_a_flip_set_either_animal_stands_left(
         flips(organism, tmp_path / "more", judge="pixels")
 
 
+@pytest.mark.slow
 def test_an_organism_is_tuned_on_its_flip_set_in_its_own_size(
     organism: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_an_organism_is_tuned_on_its_flip_set_in_its_own_size(
     assert plain.tobytes() != tuned.tobytes()  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_two_shards_draw_what_one_process_draws(organism: Path, tmp_path: Path) -> None:
     study: dict[str, Any] = {
         "data": str(organism / "held_out.jsonl"),

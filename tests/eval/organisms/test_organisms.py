@@ -359,6 +359,7 @@ def test_a_number_that_equals_a_default_is_the_same_plan() -> None:
     assert given.digest() == plan().digest()
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     Organism(plan(), tmp_path / "whole").train(every=1)
     for stage, done in (("scenes", 7), ("updates of the decoder", 2), ("updates", 2)):
@@ -489,6 +490,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_layout_is_learned_by_new_layers_alone(plain: Path, tmp_path: Path) -> None:
     import torch
     from diffusers import DiffusionPipeline, StableDiffusionPipeline
@@ -567,6 +569,7 @@ def test_rough_boxes_are_near_their_figures() -> None:
     assert all(bool(examples.things(e)) == bool(e.caption) for e in drawn)
 
 
+@pytest.mark.slow
 def test_an_organism_is_trained_and_scored_by_command(
     tmp_path: Path, cli: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

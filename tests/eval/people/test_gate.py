@@ -100,6 +100,7 @@ def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     """People answer the three questions, as a judge; others accept where the scene is there."""
     run = tmp_path / "run"
@@ -131,6 +132,7 @@ def test_the_command(full_release: Path, tmp_path: Path, cli: Cli) -> None:
     assert_refused(other, "unknown-reference", "b.csv:3: case:", "'elsewhere'")
 
 
+@pytest.mark.slow
 def test_numbers_make_the_gate_more_than_one_question(
     full_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

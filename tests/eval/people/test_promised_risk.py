@@ -69,6 +69,7 @@ def test_the_promise_is_broken_in_at_most_delta_of_simulated_audits() -> None:
     assert chosen > 250 and broken <= 0.1 * 400
 
 
+@pytest.mark.slow
 def test_more_labels_keep_a_stricter_promise() -> None:
     samples, answers = images(400, seed=3)
     chosen = []
@@ -98,6 +99,7 @@ def test_too_few_labels_promise_nothing_and_say_how_many_are_needed() -> None:
         promised(samples, human, CheckerRules(), Promise(1.5, 0.1))
 
 
+@pytest.mark.slow
 def test_published_labels_by_command(shared_data: Path, cli: Cli) -> None:
     run = shared_data / "spatialbench_uc" / "sd15_promptonly"
     evaluation = run / "eval_precal_20260116_113552"

@@ -98,6 +98,7 @@ def test_gold_images_stand_beside_the_row_that_they_show(release: Path, tmp_path
     assert dict(task.texts)["tell_left"] and audit.image(task.id, 1) == task.images[1]
 
 
+@pytest.mark.slow
 def test_a_reader_of_one_language_gets_its_rows(release: Path, tmp_path: Path) -> None:
     where = ["language=he"]
     audit = open_audit([release], "bank", tmp_path / "votes", n=15, where=where)
@@ -113,6 +114,7 @@ def test_a_reader_of_one_language_gets_its_rows(release: Path, tmp_path: Path) -
     assert 'value.dir = "auto"' in page, "a Hebrew line runs from the right"
 
 
+@pytest.mark.slow
 def test_people_vote_on_a_release_and_a_build_says_so(
     release: Path,
     tmp_path: Path,
@@ -175,6 +177,7 @@ def test_votes_of_seeded_rows_hold_with_their_images(release: Path, tmp_path: Pa
     assert not any("human" in released_with(stale)(r, "render", "").review for r in rows)
 
 
+@pytest.mark.slow
 def test_rows_that_people_would_change_stop_a_build(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +193,7 @@ def test_rows_that_people_would_change_stop_a_build(
     small_release(tmp_path / "out", (UC,))  # published elsewhere: nobody can revise it here
 
 
+@pytest.mark.slow
 def test_what_can_t_be_read_is_said(release: Path, tmp_path: Path) -> None:
     with raises("unsupported", release, "--kind bank", error=UsageError):
         open_audit([release], "worlds", tmp_path / "votes")

@@ -75,6 +75,7 @@ def test_its_labels_are_read_by_score(
     assert sum(counted) >= len(labels) and min(counted) > 10
 
 
+@pytest.mark.slow
 def test_every_image_is_as_likely_to_be_labeled_whatever_the_judge_answered(
     runs: list[Path], tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def test_it_loads_and_its_images_are_the_judged_ones(root: Path, folder: Path) -
     assert len(datasets.load_dataset(str(folder), "images", split="test", filters=only)) == 4
 
 
+@pytest.mark.slow
 def test_verdicts_and_scores_are_the_study_s(root: Path, folder: Path) -> None:
     verdicts, scores = loaded(folder, "verdicts"), loaded(folder, "scores")
     count = 0
@@ -110,6 +111,7 @@ def test_verdicts_and_scores_are_the_study_s(root: Path, folder: Path) -> None:
     assert {"vlm" in row["judge"] or "qwen" in row["judge"] for row in scores} == {True}
 
 
+@pytest.mark.slow
 def test_published_verdicts_give_published_scores(folder: Path, tmp_path: Path) -> None:
     report = check_publication(folder)
     assert (report.problems, report.notes) == ((), ())

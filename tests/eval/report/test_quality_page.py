@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from PIL import Image
 from scored import cases, image_run, judged_as
 
@@ -26,6 +27,7 @@ class Gray:
         return [image.getpixel((0, 0))[0] / 50 for _, image in pairs]  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_quality_is_drawn_over_bias_and_its_changes_stand_in_a_table(tmp_path: Path) -> None:
     roots = []
     for name, darker, right in (("plain", 0, 2), ("tuned", 30, 8)):

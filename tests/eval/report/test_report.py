@@ -401,6 +401,7 @@ def test_the_first_table_has_a_line_for_each_generator(site: Path, tmp_path: Pat
     assert len(overview(contents, leaderboards(contents, False))) == 2  # nobody said they are one
 
 
+@pytest.mark.slow
 def test_ties_are_sorted_by_score_and_no_tie_of_all_is_colored(
     runs: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -872,6 +873,7 @@ def files(root: Path) -> dict[str, bytes]:
     return {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_a_report_is_written_again_to_the_byte_and_cleans_up(
     runs: dict[str, Path], labels: Path, site: Path, tmp_path: Path
 ) -> None:
@@ -984,6 +986,7 @@ def test_ticks_are_round_and_inside() -> None:
     assert ValueAxis(0, 100).percent(50) == 50
 
 
+@pytest.mark.slow
 def test_the_command(
     text_release: Path, tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

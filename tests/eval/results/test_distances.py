@@ -98,6 +98,7 @@ def test_distances_are_named_by_what_was_measured(
         set_distances(runs[:1], specs)
 
 
+@pytest.mark.slow
 def test_dinov2_has_its_class_token_and_counts_modes_of_each_run(
     runs: list[Path], checkpoint: Callable[[str], Path]
 ) -> None:
@@ -130,6 +131,7 @@ def _class_token(folder: Path, image: Path) -> np.ndarray:
     return token
 
 
+@pytest.mark.slow
 def test_sets_of_few_images_have_no_value_instead_of_zero(
     tmp_path: Path, network: Path, cli: Cli
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, runs: list[Path]) -> No
         set_distances(runs, [f"inception:{tmp_path / 'net.pt'}?device=cpu"])
 
 
+@pytest.mark.slow
 def test_the_command_prints_them(runs: list[Path], network: Path, cli: Cli) -> None:
     done = cli("quality", *runs, "--features", f"inception:{network}?device=cpu")
     assert done.returncode == 0, done.stderr

@@ -128,6 +128,7 @@ def decisions(drift: float, noise: float, items: int, experiments: int = 60) -> 
     return verdicts
 
 
+@pytest.mark.slow
 def test_it_does_not_flicker() -> None:
     # Answers that change either way by chance are no drift, and never a failure.
     still = decisions(0, 0.1, 1600)

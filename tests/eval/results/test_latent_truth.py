@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import pytest
 from judged import LABELS, SEEN, judged_run
 
 from counterprior.eval.core import Case, Outcome, Verdict
@@ -64,6 +65,7 @@ def labels_file(path: Path, truth: dict[str, str], n: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_three_judges_and_people_give_one_score_by_command(tmp_path: Path, cli: Cli) -> None:
     root, truth = run_of(tmp_path / "run", list(ACCURACIES))
     labels = labels_file(tmp_path / "labels.csv", truth, 40)
@@ -92,6 +94,7 @@ def test_three_judges_and_people_give_one_score_by_command(tmp_path: Path, cli: 
     assert "accuracy_reverse_latent" not in plain.whole and not plain.result.card.latent
 
 
+@pytest.mark.slow
 def test_a_latent_score_of_few_labels_or_images_says_how_well_its_interval_holds(
     tmp_path: Path,
 ) -> None:
@@ -104,6 +107,7 @@ def test_a_latent_score_of_few_labels_or_images_says_how_well_its_interval_holds
         assert (narrow in first.whole["accuracy_reverse_latent"].warning) is warned
 
 
+@pytest.mark.slow
 def test_too_few_judges_without_an_anchor_are_refused(tmp_path: Path, cli: Cli) -> None:
     root, truth = run_of(tmp_path / "run", ["test", "second"])
     refused = cli("score", root, "--latent")

@@ -46,6 +46,7 @@ def abstaining(rng: random.Random) -> Items:
     return items(160, value)
 
 
+@pytest.mark.slow
 def test_images_that_cannot_be_judged_win_no_letter() -> None:
     """Paired on what both have, the abstaining generator is surely better in all simulations."""
     assert share_called_different(abstaining, honest) <= 0.05

@@ -167,6 +167,7 @@ class Shade:
 """
 
 
+@pytest.mark.slow
 def test_the_command_scores_and_shows_quality_beside_bias(tmp_path: Path, cli: Cli) -> None:
     base, other = two_runs(tmp_path, {ASKED[5].id: "refused"})
     (tmp_path / "mine.py").write_text(SCORER)
@@ -183,6 +184,7 @@ def test_the_command_scores_and_shows_quality_beside_bias(tmp_path: Path, cli: C
     assert {c["scorer"] for c in found["changes"]} == {"test", "gray", "shade"}
 
 
+@pytest.mark.slow
 def test_a_margin_makes_claims_and_without_one_a_large_p_makes_none(
     tmp_path: Path, cli: Cli
 ) -> None:

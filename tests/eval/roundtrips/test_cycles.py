@@ -41,6 +41,7 @@ def study(**suite: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_lossy_captioner_loses_a_cell_each_time_and_then_converges(tmp_path: Path) -> None:
     """By command. After k round trips the last min(k, 2) cells are gone, so a question about one
     of them is wrong if its answer was yes; from the third on, nothing changes."""
@@ -97,6 +98,7 @@ def test_rejects_cycles_that_cannot_be(change: dict[str, Any], reason: tuple[str
         parse_study(yaml.safe_dump(study() | change), "s.yaml")
 
 
+@pytest.mark.slow
 def test_models_are_told_what_acon_tells_them(tmp_path: Path, server: Any) -> None:
     """A captioner to describe in detail, a chat that draws to create an image; another generator
     gets the text alone, and steps of other instructions are other steps."""

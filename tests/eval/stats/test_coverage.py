@@ -55,6 +55,7 @@ def test_every_function_with_an_interval_is_simulated(coverage: ModuleType) -> N
     assert not missing, f"add a Family for {missing} to benchmarks/coverage.py"
 
 
+@pytest.mark.slow
 def test_each_family_simulates_its_settings(coverage: ModuleType) -> None:
     for family in coverage.families():
         for setting in (family.grid[0], family.grid[-1]):
@@ -86,6 +87,7 @@ def test_an_interval_that_is_too_narrow_fails(
     assert coverage.cell_of(place)[1] is fails
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_line_for_a_family_and_exits_by_its_cells(tmp_path: Path) -> None:
     cells = tmp_path / "cells.csv"
     result = subprocess.run(
@@ -101,6 +103,7 @@ def test_the_command_prints_a_line_for_a_family_and_exits_by_its_cells(tmp_path:
     assert len(rows) == 26 and not math.isnan(float(rows[1].rsplit('"', 1)[1].split(",")[1]))
 
 
+@pytest.mark.slow
 def test_letters_seldom_tell_equal_generators_apart() -> None:
     """Two of them would differ if each pair were a cluster of its own."""
     letters = opened(BENCHMARKS / "letters.py")

@@ -35,6 +35,7 @@ def test_a_gain_beyond_what_can_be_told_is_at_the_end() -> None:
     assert ends == pytest.approx([MOST, LEAST, LEAST])
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_gain_and_one_more_training() -> None:
     held = simulated.doses_hold(np.random.default_rng(3), 1.5, 0.2, 0.3, 2, 24).mean(axis=0)
     assert min(held[:2]) >= 0.9 and 10 < held[2] < 90 and held[3] <= 0.1

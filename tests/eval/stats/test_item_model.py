@@ -71,6 +71,7 @@ def test_answers_that_all_agree_have_a_finite_difficulty() -> None:
         fit_items(answers * 2)
 
 
+@pytest.mark.slow
 def test_items_that_better_generators_get_wrong_are_named_and_no_others() -> None:
     answers, abilities, _, _ = simulated(30, 200, seed=5)
     rng = np.random.default_rng(9)
@@ -108,6 +109,7 @@ def test_shifts_between_judges_are_of_the_images_on_which_they_differ() -> None:
     assert shifts[1].value == pytest.approx(-math.log(3.5 / 0.5))
 
 
+@pytest.mark.slow
 def test_a_short_form_of_100_is_as_good_as_300_random_items() -> None:
     """Of 1,000 whose difficulties differ much, for generators that the model has not seen."""
     answers, *_ = simulated(52, 1000, seed=11, difficulty=2.5)

@@ -44,6 +44,7 @@ def raters(
     return truth, table, priors
 
 
+@pytest.mark.slow
 def test_the_truth_lies_in_the_interval_and_no_single_judge_is_as_near() -> None:
     rng, holds, errors, alone = np.random.default_rng(5), 0, [], []
     for seed in range(6):
@@ -69,6 +70,7 @@ def test_items_that_come_in_clusters_widen_the_interval() -> None:
     assert wide.high - wide.low > 1.5 * (apart.interval.high - apart.interval.low)
 
 
+@pytest.mark.slow
 def test_the_same_answers_give_the_same_numbers() -> None:
     _, table, priors = raters(np.random.default_rng(2), 50)
     first, second = (

@@ -39,6 +39,7 @@ def test_an_index_says_what_a_dictionary_does(added: list[tuple[int, int, int]])
     assert "row-201" not in index and index.of("row-201") == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2)), max_size=6))
 def test_the_digest_of_spooled_rows_is_that_of_the_table(rows: list[tuple[str, int]]) -> None:
     plain = [{"id": name, "value": {"bytes": bytes(n), "path": "x"}} for name, n in rows]
@@ -56,6 +57,7 @@ def test_a_release_that_is_not_there_is_built_or_pinned(tmp_path: Any) -> None:
     assert "`--data NAMESPACE/NAME@vX.Y.Z`" in told
 
 
+@pytest.mark.slow
 def test_rows_of_a_release_are_read_when_they_are_asked_for(tmp_path: Any) -> None:
     found = read_rows(str(small_release(tmp_path / "r")), RULES)
     again = list(found.rows)

@@ -48,6 +48,7 @@ def ids(text_release: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_where_and_ids_choose_what_the_command_line_chooses(
     text_release: Path, ids: Path, tmp_path: Path, cli: Cli
 ) -> None:

@@ -46,6 +46,7 @@ def values(table: StudyTable) -> dict[str, dict[str, float]]:
     }
 
 
+@pytest.mark.slow
 def test_every_published_table_is_one_command(shared_data: Path, cli: Cli) -> None:
     run = shared_data / "spatialbench_uc" / "sd15_promptonly"
     now, before = run / "eval", run / "eval_precal_20260116_113552"

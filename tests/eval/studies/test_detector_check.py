@@ -50,6 +50,7 @@ def requests(release: Path, count: int = 24) -> list[ImageRequest]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawn", [False, True])
 def test_composed_images_show_what_they_say(drawn: bool, cutouts: Path, text_release: Path) -> None:
     generator = Drawings() if drawn else CutOuts(cutouts)
@@ -79,6 +80,7 @@ def test_composed_images_show_what_they_say(drawn: bool, cutouts: Path, text_rel
     assert 0.05 < left_out / len(shown) < 0.5
 
 
+@pytest.mark.slow
 def test_scores_corrected_for_missed_things_hold_the_truth(
     cutouts: Path, text_release: Path, tmp_path: Path, cli: Command
 ) -> None:

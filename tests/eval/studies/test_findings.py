@@ -59,6 +59,7 @@ def overall(findings: Findings, group: str = ALL) -> dict[str, Score]:
     return {score.name: score for score in findings.scores if score.group == group}
 
 
+@pytest.mark.slow
 def test_what_is_put_into_labels_comes_out(tmp_path: Path) -> None:
     """GLIDE follows the order of mention and drops the second thing; the others don't."""
     rng = random.Random(1)
@@ -91,6 +92,7 @@ def test_what_is_put_into_labels_comes_out(tmp_path: Path) -> None:
             assert score.value == 1
 
 
+@pytest.mark.slow
 def test_exchanging_both_things_turns_the_effects_around(tmp_path: Path) -> None:
     rows = build(SHIPPED, random.Random())[::4]
 
@@ -127,6 +129,7 @@ def test_exchanging_both_things_turns_the_effects_around(tmp_path: Path) -> None
     assert exchanged["first_there"].value == plain["second_there"].value
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_finding_and_draws_figures(
     published: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
@@ -197,6 +200,7 @@ def spoiled_detections(
     return out
 
 
+@pytest.mark.slow
 def test_a_detector_that_misses_half_is_corrected_to_what_readers_saw(
     by_detector: Findings, tmp_path: Path
 ) -> None:
@@ -229,6 +233,7 @@ def test_a_detector_that_misses_half_is_corrected_to_what_readers_saw(
     assert not {name for name in scores if "by_gold" in name}
 
 
+@pytest.mark.slow
 def test_every_interval_allows_for_things_that_come_again_in_other_pairs(
     by_detector: Findings, tmp_path: Path
 ) -> None:

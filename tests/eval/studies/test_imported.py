@@ -51,6 +51,7 @@ def published(text_release: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return root
 
 
+@pytest.mark.slow
 def test_files_become_a_study_whose_runs_other_judges_see(
     published: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -91,6 +92,7 @@ def test_files_become_a_study_whose_runs_other_judges_see(
     assert NAME in (tmp_path / "site" / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_runs_without_images_can_be_scored_and_not_judged(
     published: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -115,6 +117,7 @@ def test_runs_without_images_can_be_scored_and_not_judged(
     assert site.returncode == 0, site.stderr
 
 
+@pytest.mark.slow
 def test_the_published_run_has_the_published_tables(
     shared_data: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

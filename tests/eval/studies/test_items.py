@@ -60,6 +60,7 @@ def label_of(value: float) -> str:
     return "unparsed" if np.isnan(value) else "correct" if value else "wrong"
 
 
+@pytest.mark.slow
 def test_the_command_names_faulty_prompts_and_writes_a_short_form(tmp_path: Path, cli: Cli) -> None:
     table, difficulties = simulated(24, 120)
     table[0, :5] = np.nan
@@ -95,6 +96,7 @@ def test_the_command_names_faulty_prompts_and_writes_a_short_form(tmp_path: Path
     assert len({int(item[3:6]) // 2 for item in short}) == 30
 
 
+@pytest.mark.slow
 def test_a_prompt_that_one_judge_reads_otherwise_is_named(tmp_path: Path) -> None:
     table, _ = simulated(16, 60, seed=1)
     rng = np.random.default_rng(2)
@@ -130,6 +132,7 @@ def test_refusals_name_what_is_needed(tmp_path: Path, cli: Cli) -> None:
         read_items(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_of_a_short_form_has_its_prompts_alone(
     tmp_path: Path, text_release: Path, cli: Cli
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_run_of_a_short_form_has_its_prompts_alone(
     assert_refused(gone, "no-such-file", "gone")
 
 
+@pytest.mark.slow
 def test_a_race_draws_by_the_model_and_names_one_that_does_not_fit(
     tmp_path: Path, cli: Cli
 ) -> None:
@@ -212,6 +216,7 @@ def test_a_race_draws_by_the_model_and_names_one_that_does_not_fit(
     assert_refused(foreign, "wrong-suite", "t2i_correctness", "120 prompts")
 
 
+@pytest.mark.slow
 def test_a_run_of_some_prompts_is_scored_over_all_by_a_model(tmp_path: Path, cli: Cli) -> None:
     table, _ = simulated(21, 120)
     out = tmp_path / "items"

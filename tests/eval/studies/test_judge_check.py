@@ -217,6 +217,7 @@ def larger_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return small_release(out, (PAIRS, GOLD), lambda rows: four_pairs(rows, set(drawn)))
 
 
+@pytest.mark.slow
 def test_scores_are_also_printed_corrected_by_the_errors_on_gold_images(
     larger_release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
@@ -255,6 +256,7 @@ def test_scores_are_also_printed_corrected_by_the_errors_on_gold_images(
 UNCHECKED = "the judge was not checked on gold images"
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_check_is_marked_wherever_a_number_stands(
     release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:

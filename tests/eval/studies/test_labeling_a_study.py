@@ -43,6 +43,7 @@ def study(text_release: Path, tmp_path_factory: pytest.TempPathFactory, cli: Cli
     return folder / "study"
 
 
+@pytest.mark.slow
 def test_labels_of_a_study_lead_to_its_table(study: Path, cli: Cli) -> None:
     labels, n = study.with_name("labels"), 10
     roots, metrics = runs_to_label([study], "judge")
@@ -75,6 +76,7 @@ def test_labels_of_a_study_lead_to_its_table(study: Path, cli: Cli) -> None:
         )
 
 
+@pytest.mark.slow
 def test_each_score_of_the_table_is_drawn_from_all_generators_alike(
     study: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_study_is_labeled_alone_and_when_it_is_done(
     assert len(json.loads((tmp_path / "e" / "tasks.json").read_text())) == 6
 
 
+@pytest.mark.slow
 def test_labels_of_an_unknown_draw_say_what_they_assume(study: Path, cli: Cli) -> None:
     run = study / "runs/t2i_homogenization/red"
     cases = [json.loads(line) for line in (run / "cases.jsonl").read_text().splitlines()]

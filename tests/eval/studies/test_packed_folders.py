@@ -65,6 +65,7 @@ def scores(cli: Cli, study: Path, at: Path) -> dict[str, bytes]:
     return written
 
 
+@pytest.mark.slow
 def test_a_packed_study_of_a_folder_gives_the_same_numbers_without_the_folder(
     lab: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_packed_study_of_a_folder_gives_the_same_numbers_without_the_folder(
     }
 
 
+@pytest.mark.slow
 def test_a_path_of_other_data_is_still_refused(lab: Path, cli: Cli) -> None:
     study = yaml.safe_load((lab / "study.yaml").read_text())
     study["data"] = str((lab / "release").resolve())

@@ -417,6 +417,7 @@ def test_a_live_race_makes_judges_and_counts_what_went_wrong(
     assert (runs / "0" / "verdicts").is_dir()
 
 
+@pytest.mark.slow
 def test_a_perfect_generator_races_at_one_whatever_the_digits_mean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,7 @@ def test_conditions_count_the_images_that_they_are_about(
     assert counts["accuracy"] == 12 * of_kind
 
 
+@pytest.mark.slow
 def test_the_command_says_what_is_missing(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_folder_is_labeled_on_the_page_merged_and_used(
     assert judged.whole["accuracy"].value == 100 and judged.whole["accuracy"].n == 24
 
 
+@pytest.mark.slow
 def test_drawn_images_get_harder_and_stand_beside_real_ones(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
@@ -286,6 +288,7 @@ def test_a_run_is_corrected_by_the_users_own_real_gold(
     assert refused.returncode != 0 and "was not asked about these images" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_does_not_keep_the_others_from_being_printed(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
@@ -373,6 +376,7 @@ TOLD_APART = (
 )
 
 
+@pytest.mark.slow
 def test_the_page_tells_judges_that_do_not_look_from_one_that_knows() -> None:
     """Of all labeled images, whose pixels these judges do not look at."""
     rows = [row for row in build(SHIPPED, random.Random())]
@@ -414,6 +418,7 @@ def test_the_page_says_how_many_drawn_images_each_reader_misreads() -> None:
     assert 5 <= readings[VERSION, "r5"][-1].value <= 20
 
 
+@pytest.mark.slow
 def test_readings_of_several_draws_are_kept_and_counted_by_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,6 +451,7 @@ def test_readings_of_several_draws_are_kept_and_counted_by_reader(
         read_graded.record(tmp_path, "bo", 1, "human", file)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
 def test_judges_of_real_images_that_do_not_look_are_told_from_one_that_knows(
     tmp_path: Path,

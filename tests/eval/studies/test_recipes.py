@@ -142,6 +142,7 @@ def test_a_recipe_ends_in_its_table(
         assert format_table(table, form)
 
 
+@pytest.mark.slow
 def test_a_recipe_s_table_stands_before_anything_is_made(
     corpora: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -184,6 +185,7 @@ def _others(gaps: set[str]) -> set[str]:
     return {g for g in gaps if all(part.endswith(": not begun") for part in g.split("; "))}
 
 
+@pytest.mark.slow
 def test_a_recipe_can_be_planned(
     full_release: Path, corpora: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +241,7 @@ def test_a_corpus_that_is_not_mined_names_the_command(tmp_path: Path) -> None:
         read_corpus(tmp_path)
 
 
+@pytest.mark.slow
 def test_labels_fill_the_table_of_judges(
     stand_ins: Callable[[str], list[str]], tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_difference_is_paired_and_has_a_claim(table: StudyTable) -> None:
     assert score(table, "preview less switch", "order_effect").value > 100
 
 
+@pytest.mark.slow
 def test_where_nothing_is_subtracted_there_is_no_number(done: Study) -> None:
     wrong = study_of()
     wrong["table"]["lines"]["c less a"]["less"] = "d-?"  # as of a study with other trainings
@@ -147,6 +148,7 @@ def doses_of(done: Study, *scores: str, lines: tuple[str, ...] = ("a-?", "b-?", 
     return [cell.score for cell in table.lines[0].cells]
 
 
+@pytest.mark.slow
 def test_conditions_that_are_shares_of_captions_predict_another(
     done: Study, table: StudyTable
 ) -> None:
@@ -192,6 +194,7 @@ def test_previews_settle_and_a_switch_at_the_start_is_followed(table: StudyTable
     assert score(table, "switched", "valid").value > 85
 
 
+@pytest.mark.slow
 def test_a_packed_study_gives_the_same_tables_without_images(
     done: Study, table: StudyTable, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:

@@ -61,6 +61,7 @@ def looks(headline: Headline, clusters: Sequence[Sequence[Outcome]]) -> list[Int
     return [always_valid_interval(headline, clusters[:n], 16) for n in LOOKS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.7, 0.05])
 def test_the_truth_is_inside_at_all_moments_at_once(truth: float) -> None:
     """Clusters as they are; as if each item were one, it is outside far too often."""
@@ -77,6 +78,7 @@ def test_the_truth_is_inside_at_all_moments_at_once(truth: float) -> None:
     assert missed[False] > missed[True]
 
 
+@pytest.mark.slow
 def test_a_magnitude_of_two_means_is_inside_at_all_moments() -> None:
     """The order bias of a generator without any: its size is 0, and its means are not."""
     headline = open_suite("t2i_homogenization").headline
@@ -121,6 +123,7 @@ def study_file(data: Path, limit: int = 12) -> dict[str, Any]:
     return plain | {"unchecked": True}
 
 
+@pytest.mark.slow
 def test_the_status_has_a_score_of_the_clusters_that_are_done(
     text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

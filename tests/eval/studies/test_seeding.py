@@ -116,6 +116,7 @@ def stop_at(stage: str, count: int) -> Callable[[str, int, int], None]:
     return progress
 
 
+@pytest.mark.slow
 def test_no_image_and_no_answer_is_paid_for_twice(server: Any, tmp_path: Path) -> None:
     whole = PaidStudio(server)
     found = find_seeds(SCENES, whole.settings(tmp_path / "whole"))

@@ -505,6 +505,7 @@ def test_workers_give_the_table_of_one_process(text_release: Path, tmp_path: Pat
     assert kept[0] == kept[1] and kept[0]
 
 
+@pytest.mark.slow
 def test_summaries_say_why_a_judge_failed(text_release: Path, tmp_path: Path, cli: Cli) -> None:
     suite = "t2i_homogenization"
     render, images = open_generator("render:"), tmp_path / "images"

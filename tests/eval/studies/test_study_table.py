@@ -79,6 +79,7 @@ def test_a_part_of_a_cell_is_no_plain_number(text_release: Path, tmp_path: Path)
     assert any(cell["partial"] for cell in kept)
 
 
+@pytest.mark.slow
 def test_a_line_and_a_column_name_their_method_and_judge(
     text_release: Path, tmp_path: Path
 ) -> None:

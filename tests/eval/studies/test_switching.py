@@ -57,6 +57,7 @@ def values(table: StudyTable) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.slow
 def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> None:
     file, out = tmp_path / "s.yaml", tmp_path / "out"
     file.write_text(yaml.safe_dump(study_of()))
@@ -80,6 +81,7 @@ def test_success_and_hom_fall_where_the_layout_is_decided(tmp_path: Path) -> Non
         run_study(study_of(suites={HOM: {}}), out)
 
 
+@pytest.mark.slow
 def test_the_same_success_where_all_cases_are_drawn(tmp_path: Path) -> None:
     chosen, every = (
         values(study_table(run_study(study_of(suites={HOM: sampling}), tmp_path / name).study))
@@ -96,6 +98,7 @@ def test_nothing_is_drawn_while_nobody_knows_what_is_biased(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("runs/*/*/images"))
 
 
+@pytest.mark.slow
 def test_a_base_run_without_biased_case_fails_the_cells_that_draw_them(tmp_path: Path) -> None:
     out, generators = tmp_path / "out", {"r": "render:?order_bias=-9&decides=3"}
     done = run_study(study_of(generators=generators), out)

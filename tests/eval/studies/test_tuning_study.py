@@ -23,6 +23,7 @@ from counterprior.eval.studies.tuning import TuneSettings, tune
 OPTIONS = "device=cpu&steps=2&height=64&width=64"
 
 
+@pytest.mark.slow
 def test_a_flip_set_becomes_weights_and_a_curve(
     checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def percent(judged: JudgedRun) -> dict[str, float]:
     return {name: score.value for name, score in judged.whole.items()}
 
 
+@pytest.mark.slow
 def test_who_looks_is_told_from_who_does_not(release: Path, tmp_path: Path) -> None:
     judges = [f"python:small_worlds:{name}" for name in ("seeing", "usual", "yes", "unusual")]
     (found,) = check_judges(str(release), tmp_path, judges)
@@ -72,6 +73,7 @@ def test_who_looks_is_told_from_who_does_not(release: Path, tmp_path: Path) -> N
     assert recognized.n == 8 and recognized.interval[1] < 100, "of two laws"
 
 
+@pytest.mark.slow
 def test_a_group_whose_worlds_are_mistaken_counts_nowhere(release: Path, tmp_path: Path) -> None:
     rows = {row.id: row for row in read_rows(str(release), WORLDS).rows}
     golds = {row.id: row for row in read_rows(str(release), GOLD).rows}

@@ -229,6 +229,7 @@ def test_a_fault_is_named_by_file_line_and_field(
         PromptFile(path, benchmark=name).rows()
 
 
+@pytest.mark.slow
 def test_levels_of_hrs_are_scored_apart_by_its_own_rule(lists: Path, cli: Cli) -> None:
     done = cli(
         *("eval", "--prompts", lists / "h.csv", "--benchmark", "hrs", "--generator", "render:"),

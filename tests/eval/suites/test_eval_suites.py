@@ -482,6 +482,7 @@ def test_the_agreement_of_probes_undoes_what_errors_take_from_their_average() ->
     assert bound.value == pytest.approx(38, abs=6)
 
 
+@pytest.mark.slow
 def test_a_judge_that_contradicts_itself_is_named_beside_the_number_without_its_errors(
     text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:
@@ -704,6 +705,7 @@ TRIALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "suites",
     [

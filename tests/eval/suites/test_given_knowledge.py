@@ -51,6 +51,7 @@ def scored(kinds: Sequence[str], seeds: int = 4) -> dict[str, Score]:
     return {score.name: score for score in suite.score(outcomes) if score.group == "all"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("known", "guessed", "wrong"), [(900, 100, 0), (300, 700, 0), (500, 300, 200)]
 )
@@ -114,6 +115,7 @@ def green() -> Callable[[Question], str]:
     return judge
 
 
+@pytest.mark.slow
 def test_eval_prints_scores_given_knowledge_beside_those_of_all_rows(
     text_release: Path, tmp_path: Path, cli: Callable[..., Any]
 ) -> None:

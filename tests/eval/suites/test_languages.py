@@ -54,6 +54,7 @@ def index_of_three(bias: float) -> float:
     return (2 * index_of_two(bias) + index_of_two(2 * bias)) / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows", "index", "truth"),
     [
@@ -120,6 +121,7 @@ def test_effects_are_paired_and_need_both_sides() -> None:
     assert ("hom", "language=he") in alone
 
 
+@pytest.mark.slow
 def test_the_command_draws_every_language_and_asks_in_english(
     full_release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:

@@ -33,6 +33,7 @@ def scores(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {s.name: s for s in open_suite(name).score(outcomes) if s.group == "all"}
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from(LABELS), min_size=4, max_size=4), min_size=2, max_size=9))
 def test_the_scores_are_visors_with_its_identities(prompts: list[list[str]]) -> None:
     outcomes = [

@@ -44,6 +44,7 @@ def await_end(folder: Path) -> None:
     assert not [pid for pid in pids(folder) if is_running(pid)]
 
 
+@pytest.mark.slow
 def test_a_dead_worker_costs_the_pieces_that_it_had(tmp_path: Path) -> None:
     task = Squares(tmp_path, kills=(7,), kills_once=(3,))
     scale = Scale(workers=2, devices=("5", "6"))
@@ -57,6 +58,7 @@ def test_a_dead_worker_costs_the_pieces_that_it_had(tmp_path: Path) -> None:
     await_end(tmp_path)
 
 
+@pytest.mark.slow
 def test_workers_that_die_at_once_end_the_work(tmp_path: Path) -> None:
     deaths: list[int] = []
     task = Squares(tmp_path, dies_at_once=True)
