@@ -9,7 +9,11 @@ begins as it and is trained on these images alone. A caption is the image's prom
 `--kept`. The others are written afresh by a captioner that sees who stands where (the judge
 `pixels`) and names the left one first in the share `--captioner`; it leaves out images in which it
 does not see both. One line a generation: the order effect of its images, and what is expected.
-Seeded; killed, it goes on with the same command.
+Seeded; killed, it goes on with the same command. The recipe `organism-loop` reads three chains:
+
+    python benchmarks/recaptioning.py organisms/75-1 --guidance 1 --out loops/kept-g1
+    python benchmarks/recaptioning.py organisms/75-1 --guidance 2 --out loops/kept-g2
+    python benchmarks/recaptioning.py organisms/75-1 --kept 0.5 --captioner 0.5 --out loops/half-g1
 
 Expected: with s the share of images with the first-mentioned on the left, m the share of prompts
 that are kept and q the captioner's, captions name the left one first in the share m s + (1 - m) q,
