@@ -1,4 +1,4 @@
-"""A bank that only grew: `docs/first-row.md` as written gives new rows and displaces none."""
+"""A bank that only grew: the entries of `docs/first-row.md` give new rows and displace none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from counterprior.eval.api import prompts
 from counterprior.release import parquet_path
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
-PAGE = Path(__file__).parents[2] / "docs" / "first-row.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "first-row.md"
+EXAMPLES = ROOT / "examples" / "first-row"
+"""Entries to which the page leads, each in a file with the name of the bank's."""
 BLOCK = re.compile(r"to `mybank/([\w/]+\.yaml)`[^`]*?:\n\n```yaml\n(.*?)```", re.I | re.S)
 ADDED = {
     "t2i_correctness": 1,
@@ -44,9 +47,11 @@ DRAWN = ("t2i_correctness_gold", "altered_worlds_gold", "real_gold", "spatial_vi
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the bank with the entries of the page."""
     root = Path(shutil.copytree(SHIPPED.root, tmp_path_factory.mktemp("bank") / "mybank"))
-    blocks = BLOCK.findall(PAGE.read_text("utf-8"))
-    assert len(blocks) == 8
-    for name, text in blocks:
+    entries = BLOCK.findall(PAGE.read_text("utf-8"))
+    for path in sorted(EXAMPLES.rglob("*.yaml")):
+        entries.append((path.relative_to(EXAMPLES).as_posix(), path.read_text("utf-8")))
+    assert len(entries) == 8
+    for name, text in entries:
         with (root / name).open("a", encoding="utf-8") as file:
             file.write(text)
     return root
