@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from counterprior.cards.validate import origin_problems, validate
 from counterprior.cli.main import app
 from counterprior.errors import UsageError
 from counterprior.eval.publishing.publication import read_publication, write_publication
+from counterprior.eval.stats.intervals import wilson
 from counterprior.eval.suites import SUITES
 from counterprior.release import Change, ReleaseError
 from counterprior.schema import ROWS, Row, columns
@@ -53,7 +55,28 @@ def test_card_and_page_say_what_readers_objected_to(release: Path) -> None:
     """The bank's record of readings is what card, datasheet and documentation show."""
     shipped = read_readings(DEFAULT_BANK)
     page = (Path(__file__).parents[2] / "docs" / "authoring.md").read_text()
-    assert f"\n\n{readings_table(shipped)}\n\n" in page
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for r in shipped:
+        counts = {
+            name: getattr(r, name) for name in ("read", "serious", "small", "seen", "planted")
+        }
+        sums[r.config].update(counts)
+    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) of (\d+) \|$", page, re.M)
+    assert [(name, *map(int, numbers)) for name, *numbers in shown] == [
+        (name, n["read"], n["serious"], n["small"], n["seen"], n["planted"])
+        for name, n in sums.items()
+    ]
+    assert {r.by for r in shipped} == {"reviewer-model"} and {r.readers for r in shipped} == {2}
+    assert f"0 of 40 rows have a fault, up to {100 * wilson(0, 40).high:.1f} %" in " ".join(
+        page.split()
+    )
+
+    full = readings_table(shipped)
+    assert "| `t2i_correctness` |  | 60 | 0.0 % [0.0, 6.0] | 1.7 % [0.3, 8.9] | 19 of 20: " in full
+    assert (
+        "| `order_beyond_multilingual` | hi | 15 | 0.0 % [0.0, 20.4] | 6.7 % [1.2, 29.8] |" in full
+    )
+    assert full.count("\n") == len(shipped) + 1
 
     of_rules = next(r for r in shipped if r.config == RULES)
     for name in ("README.md", "datasheet.md"):

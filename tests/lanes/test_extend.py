@@ -1,4 +1,4 @@
-"""docs/extend.md is done in a copy of the package: its files, its lines, its commands."""
+"""docs/extend.md is done in a copy of the package: its files, its examples, its commands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ import pytest
 from pages import ROOT, blocks, words_of
 
 PAGE = ROOT / "docs" / "extend.md"
+EXAMPLES = ROOT / "examples" / "extend"
+COPY = "$ cp -r examples/extend/* ."
+"""Line of the page that puts the examples into the package, and `patches.py` where it is run."""
 LEFT_OUT = shutil.ignore_patterns(
     *(".git", ".venv", "build", "dist", "tests", "docs", "tools", "benchmarks", "__pycache__"),
     *(".*_cache", "*.egg-info", "examples"),
@@ -42,6 +45,9 @@ def followed(work: Path, package: Path) -> Iterator[tuple[list[str], Path | None
             path.write_text(block.code)
         elif block.language == "console":
             for line in block.code.splitlines():
+                if line == COPY:
+                    shutil.copytree(EXAMPLES, package, dirs_exist_ok=True)
+                    shutil.copy(EXAMPLES / "patches.py", work)
                 if words := words_of(line.removeprefix("$ ")):
                     _, redirected, name = line.partition(" > ")
                     yield words, work / name if redirected else None
@@ -77,6 +83,9 @@ def test_the_page_on_extending_does_what_it_says(tmp_path: Path) -> None:
     assert value("sizes", "gap") == 0
     assert re.search(r"biased.*100", done.stdout), "the table of the recipe, by the last command"
     modules = [b.title for b in blocks(PAGE) if b.language == "python" and "/" in b.title]
+    examples = [path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*/*.py")]
+    assert len(modules) == 2 and len(examples) == 5, "on the page; in examples/extend"
+    modules += examples
     command = [sys.executable, "-m", "mypy", *modules]
     types = subprocess.run(command, cwd=package, capture_output=True, text=True)
     assert types.returncode == 0, types.stdout
