@@ -265,7 +265,14 @@ class Suite(ABC, Generic[R]):
 
 class PaperSuite(Suite[R]):
     """A suite of OTS-Bench: persona `paper` asks by the rules of the paper's judge templates
-    (Tables 15 to 18), in our words."""
+    (Tables 15 to 18), in our words.
+
+    Of the homogenization suites, A is the first-mentioned entity, or the left subject of an edit:
+    1 if A is left (acts alone or more prominently, so ties favor A), 2 if A is right (only B acts),
+    3 otherwise. Of the correctness suites, the question says what stands where or who is expected
+    to act: 1 if the image respects this (is reversed), 2 if it violates this (is aligned), 3 if it
+    can't be told.
+    """
 
     personas = PERSONAS
 

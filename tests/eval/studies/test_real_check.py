@@ -33,7 +33,7 @@ from counterprior.eval.suites.real import AXES, RealGoldSuite, condition_of, rig
 from counterprior.eval.suites.spatial import QUESTION
 from counterprior.parsing import read_rows as read_json_rows
 from counterprior.release import sha256_file
-from counterprior.scenes.graded import _HARDEST, LEVELS
+from counterprior.scenes.graded import LEVELS
 from counterprior.schema import OwnPrompt, Provenance, RealGold, Row, SpatialVISOR
 
 sys.path.append(str(Path(__file__).parents[3] / "tools"))
@@ -396,25 +396,22 @@ def test_the_page_tells_judges_that_do_not_look_from_one_that_knows() -> None:
     assert "\n".join(lines) in PAGE, "\n".join(lines)
 
 
-READERS = {
-    ("2", "r4"): "first, 0.85",
-    ("2", "r5"): "second, 0.85",
-    ("3", "r5"): "second, 0.9",
-    (VERSION, "r5"): f"second, {_HARDEST} (now)",
-}
-"""Version of the drawings, and reader -> the page's name of the reading."""
+READERS = {("2", "r4"), ("2", "r5"), ("3", "r5"), (VERSION, "r5")}
+"""Version of the drawings, and reader."""
 
 
-def test_the_page_says_how_many_drawn_images_each_reader_misreads() -> None:
+def test_the_page_says_how_many_of_the_drawn_images_a_reader_misreads() -> None:
+    """Of the current drawings; earlier ones were easier at the last level."""
     rows = [row for _, row in read_json_rows(GRADED)]
-    assert {row["kind"] for row in rows} == {"model"} and "models, not people" in PAGE
+    assert {row["kind"] for row in rows} == {"model"}
+    assert "vision-language model that labeled them" in " ".join(PAGE.split())
     readings = {(version, reader): shares for version, reader, shares in misread(rows)}
-    assert readings.keys() == READERS.keys()
-    for place, shares in readings.items():
-        (n,) = {share.n for share in shares}
-        cells = [share.text("%") for share in shares]
-        assert f"| {READERS[place]} | {' | '.join(cells)} | {n} |" in PAGE, cells
-        assert n >= 40 or place[1] == "r4"
+    assert readings.keys() == READERS
+    counts = {place: {share.n for share in shares} for place, shares in readings.items()}
+    assert all(len(ns) == 1 and (min(ns) >= 40 or at[1] == "r4") for at, ns in counts.items())
+    cells = [share.text("%") for share in readings[VERSION, "r5"]]
+    (n,) = counts[VERSION, "r5"]
+    assert f"| {' | '.join(cells)} | {n} |" in PAGE, cells
     assert 5 <= readings[VERSION, "r5"][-1].value <= 20
 
 
