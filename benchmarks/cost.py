@@ -4,7 +4,7 @@
 
 OTS-Bench's main table: nine models, 7,500 images each, a judge that runs here and another behind an
 API. Images and the local judge are divided among the GPUs; the rest is not. Mining: captions of web
-images. `python benchmarks/figures.py` writes both tables, by the defaults, into docs/scale.md.
+images. `python benchmarks/figures.py` writes a summary, by the defaults, into docs/scale.md.
 """
 
 from __future__ import annotations
@@ -75,18 +75,24 @@ def study_lines(assumed: Assumptions) -> list[tuple[str, str, float, bool]]:
     ]
 
 
-def study_table(assumed: Assumptions) -> Iterator[str]:
-    """Lines of the table of OTS-Bench's images."""
+def study_table(assumed: Assumptions, *, is_summary: bool = False) -> Iterator[str]:
+    """Lines of the table of OTS-Bench's images; a summary adds up what more GPUs don't shorten."""
     yield "| line | step | " + " | ".join(f"{n} GPU{'s' * (n > 1)}" for n in GPUS) + " |"
     yield "| --- | --- |" + " --- |" * len(GPUS)
     lines = study_lines(assumed)
+    if is_summary:
+        rest = [line for line in lines if not line[3]]
+        steps = ", ".join(name for name, _, _, _ in rest)
+        total = sum(seconds for _, _, seconds, _ in rest)
+        lines = [*(line for line in lines if line[3]), ("the rest", steps, total, False)]
     for name, step, seconds, is_shared in lines:
         times = [duration(seconds / (n if is_shared else 1)) for n in GPUS]
         yield f"| {name} | {step} | {' | '.join(times)} |"
     totals = [sum(s / (n if shared else 1) for _, _, s, shared in lines) for n in GPUS]
     yield f"| **all** | | {' | '.join(f'**{duration(total)}**' for total in totals)} |"
-    shares = [lines[0][2] / n / total for n, total in zip(GPUS, totals, strict=True)]
-    yield f"| share of the images | | {' | '.join(f'{share:.0%}' for share in shares)} |"
+    if not is_summary:
+        shares = [lines[0][2] / n / total for n, total in zip(GPUS, totals, strict=True)]
+        yield f"| share of the images | | {' | '.join(f'{share:.0%}' for share in shares)} |"
     usd = [n * total / 3600 * assumed.gpu_usd for n, total in zip(GPUS, totals, strict=True)]
     amounts = " | ".join(f"{amount:,.0f} USD" for amount in usd)
     yield f"| cost | {assumed.gpu_usd:g} USD a GPU hour | {amounts} |"
@@ -112,9 +118,29 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} h" if hours < 20 else f"{hours:,.0f} h"
 
 
+def mining_summary(assumed: Assumptions) -> str:
+    """The least and the most core-hours of the table of captions, by the kind of captions."""
+    texts = []
+    for way in ("`corpus mine`", "spaCy, needed pipes"):
+        rates = [
+            median("mine", f"{way}, {kind}", "captions a s of CPU")
+            for kind in ("LAION-400M", "CC3M")
+        ]
+        least, most = sorted(assumed.captions / rate / 3600 for rate in rates)
+        usd = f"{least * assumed.core_usd:,.0f} to {most * assumed.core_usd:,.0f} USD"
+        texts.append(f"{least:,.0f} to {most:,.0f} core-hours ({usd}) with {way}")
+    return f"Mining {assumed.captions:,} captions: {'; '.join(texts)}."
+
+
 def tables(assumed: Assumptions) -> str:
     """Both tables."""
     return "\n\n".join("\n".join(lines(assumed)) for lines in (study_table, mining_table))
+
+
+def summary(assumed: Assumptions) -> str:
+    """What docs/scale.md has of both tables."""
+    study = "\n".join(study_table(assumed, is_summary=True))
+    return f"{study}\n\n{mining_summary(assumed)}"
 
 
 def main() -> None:

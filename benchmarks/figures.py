@@ -4,8 +4,9 @@
 
 A figure has a name and, by unit, its values over some runs, of which the least, the median and the
 most are kept. A program keeps the figures of one part of it in one file, together with the machine.
-The command above writes them into the pages, as a table between ``<!-- figures of PART ... -->``,
-or ``<!-- costs -->`` (see `cost.py`), and ``<!-- end -->``; a test says which pages are stale.
+The command above writes them into the pages, as a table between ``<!-- figures of PART ... -->``
+or ``<!-- costs -->`` (see `cost.py`) and ``<!-- end -->``; ``<!-- figures of PART ...: UNIT; UNIT
+-->`` shows these units alone. A test says which pages are stale.
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ def number(value: float) -> str:
 
 
 _MARKED = re.compile(
-    r"(?P<start><!-- (?:figures of (?P<parts>[a-z -]+)|costs) -->\n).*?(?P<end><!-- end -->)",
+    r"(?P<start><!-- (?:figures of (?P<parts>[a-z -]+?)(?:: (?P<units>[^>]+))?|costs) -->\n)"
+    r".*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
 
@@ -168,22 +170,35 @@ def median(part: str, start: str, unit: str) -> float:
     raise KeyError(f"{part}: {start}: {unit}")
 
 
-def table(parts: Sequence[str]) -> str:
-    """The figures of some parts of programs as a table, below it where and when they were made."""
+def table(parts: Sequence[str], shown: Sequence[str] = ()) -> str:
+    """The figures of some parts of programs as a table, below it where and when they were made.
+
+    shown: units that are columns, in their order; all if empty. Raises ValueError for others.
+    """
     kept = [json.loads((RESULTS / f"{part}.json").read_text()) for part in parts]
     figures = [figure for part in kept for figure in part["figures"]]
-    units = list(dict.fromkeys(unit for figure in figures for unit in figure["units"]))
-    lines = [("what", *units, "runs"), ["---"] * (len(units) + 2)]
+    known = list(dict.fromkeys(unit for figure in figures for unit in figure["units"]))
+    if unknown := [unit for unit in shown if unit not in known]:
+        raise ValueError(f"{' '.join(parts)} has {known}, not {unknown}")
+    units = list(shown) or known
+    lines = [("what", *units), ["---"] * (len(units) + 1)]
     for figure in figures:
         cells = [cell(figure["units"][u]) if u in figure["units"] else "" for u in units]
-        lines.append((figure["name"], *cells, str(figure["runs"])))
+        lines.append((figure["name"], *cells))
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     made = dict.fromkeys(
-        f"`{part['program']}` on {part['date']}, version {part['version']}, Python "
-        f"{part['python']}, {part['machine']}, with a load of up to {part['load']}."
+        f"`{part['program']}`, {part['date']}, {part['machine']}, load up to {part['load']}, "
+        f"{runs_of(part)}."
         for part in kept
     )
     return f"{text}\n\n{' '.join(made)}\n"
+
+
+def runs_of(part: Mapping[str, Any]) -> str:
+    """The number of runs of its figures, in words."""
+    least, most = (end(figure["runs"] for figure in part["figures"]) for end in (min, max))
+    counts = str(most) if least == most else f"{least} to {most}"
+    return f"{counts} run{'s' * (most > 1)}"
 
 
 def with_tables(text: str) -> str:
@@ -191,8 +206,9 @@ def with_tables(text: str) -> str:
     import cost  # it reads figures
 
     def written(marked: re.Match[str]) -> str:
-        parts = marked["parts"]
-        text = table(parts.split()) if parts else f"{cost.tables(cost.Assumptions())}\n"
+        parts, units = marked["parts"], marked["units"]
+        shown = units.split("; ") if units else ()
+        text = table(parts.split(), shown) if parts else f"{cost.summary(cost.Assumptions())}\n"
         return f"{marked['start']}\n{text}\n{marked['end']}"
 
     return _MARKED.sub(written, text)
