@@ -5,7 +5,8 @@
 A detector's numbers are of the detections in the bank, `DETECTIONS`.
 
 A table whose columns are named for scores, `first_left` or n, p or q of it, gets these numbers
-anew. The text between the tables is written by hand; a test looks its numbers up in the tables.
+anew, for each generator and over all images; a table with a single line, over all images alone. The
+text between the tables is written by hand; a test looks its numbers up in the tables.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def renewed(page: str, findings: Findings) -> str:
     scores = {(score.group, score.name): score for score in findings.scores}
 
     def table(old: re.Match[str]) -> str:
-        head, rule, *_ = old[0].splitlines()
+        head, rule, *before = old[0].splitlines()
         columns = [COLUMN.fullmatch(cell.strip()) for cell in head.strip("|").split("|")]
         if not any(columns):
             return old[0]
         lines = [head, rule]
-        for name in ordered:
+        for name in ordered if len(before) > 1 else [ALL]:
             cells = [name if name == ALL else f"`{name}`"]
             for column in filter(None, columns):
                 score = scores.get((groups[name], column[2]))
