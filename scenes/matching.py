@@ -7,6 +7,7 @@ finds too little, a closer look compares more sizes at the likeliest places, in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -43,6 +44,10 @@ PERSON_POSSIBLE = 0.5
 LIKELY = 0.45
 """Least correlation at the best of these places from which every skin tone, and the image in its
 full resolution, are compared there."""
+UNLIKE = 0.2
+"""Root mean square of the differences of colors, in [0, 1], above which a place is no match:
+correlation alone takes the edge of the floor for a baseball bat, and a cloud for a chair. Of 648
+figures that correlate at 0.6 or more 646 are below, of 27 false matches 5."""
 REACH = 3
 """Pixels around a place in which a closer look searches."""
 SEARCHED_TONE = "medium"
@@ -97,6 +102,8 @@ class _View:
     """Zero-mean colors, 0 outside the mask, shape (3, h, w)."""
     mask: NDArray[np.float32]
     """1 where the figure is, else 0, shape (h, w)."""
+    mean: NDArray[np.float32]
+    """Mean color in the mask, in [0, 1], shape (3,)."""
 
     @classmethod
     def of(cls, figure: Image.Image, factor: int) -> _View:
@@ -107,7 +114,7 @@ class _View:
         mask = (small[..., 3] > 128).astype(np.float32)
         color = small[..., :3] / 255
         mean = (color * mask[..., None]).sum(axis=(0, 1)) / mask.sum()
-        return cls(((color - mean) * mask[..., None]).transpose(2, 0, 1), mask)
+        return cls(((color - mean) * mask[..., None]).transpose(2, 0, 1), mask, mean)
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,8 @@ class _Templates:
     """Pixels in each mask, shape (variants,)."""
     energy: NDArray[np.float32]
     """Sum of squares of the zero-mean colors, shape (variants,)."""
+    mean: NDArray[np.float32]
+    """Mean color in each mask, in [0, 1], shape (variants, 3)."""
     sizes: tuple[tuple[int, int], ...]
     """Height and width of each variant, pixels."""
     scales: tuple[float, ...]
@@ -140,6 +149,7 @@ class _Templates:
             mask=np.stack([np.conj(fft.rfft2(view.mask, shape)) for view in views]),
             pixels=np.array([view.mask.sum() for view in views], np.float32),
             energy=np.array([(view.color**2).sum() for view in views], np.float32),
+            mean=np.stack([view.mean for view in views]),
             sizes=tuple((view.mask.shape[0], view.mask.shape[1]) for view in views),
             scales=tuple(scales),
         )
@@ -164,9 +174,10 @@ class _Transformed:
         color = fft.rfft2(pixels.transpose(2, 0, 1), shape)
         return cls(color, fft.rfft2((pixels**2).sum(axis=2), shape), shape)
 
-    def correlate(self, templates: _Templates) -> NDArray[np.float32]:
+    def correlate(self, templates: _Templates, unlike: float = math.inf) -> NDArray[np.float32]:
         """Correlations by template and its upper left corner, shape (variants, h, w); -1 where a
-        template does not lie wholly inside."""
+        template does not lie wholly inside, or its colors differ by more than `unlike` (root mean
+        square, in [0, 1])."""
         from scipy import fft
 
         def back(product: NDArray[np.complex64]) -> NDArray[np.float32]:
@@ -183,6 +194,11 @@ class _Transformed:
         scores: NDArray[np.float32] = cross / np.sqrt(
             np.maximum(spread, floor) * templates.energy[:, None, None]
         )
+        if unlike < math.inf:
+            mean, energy = templates.mean[..., None, None], templates.energy[:, None, None]
+            squares = square - 2 * (cross + (sums * mean).sum(axis=1)) + energy
+            squares += pixels * (mean**2).sum(axis=1)
+            scores[squares > 3 * pixels * unlike**2] = -1
         for scored, (height, width) in zip(scores, templates.sizes, strict=True):
             scored[self.shape[0] - height + 1 :] = -1
             scored[:, self.shape[1] - width + 1 :] = -1
@@ -263,14 +279,22 @@ class SearchedImage:
         self._transformed = _Transformed.of(_bordered(self._pixels, SHRINK), _SHAPE)
 
     def find(
-        self, entity: str, poses: Sequence[str] = ("",), scales: tuple[float, ...] = SCALES
+        self,
+        entity: str,
+        poses: Sequence[str] = ("",),
+        scales: tuple[float, ...] = SCALES,
+        unlike: float = math.inf,
     ) -> Match:
-        """The best match of an entity in any of the poses and sizes."""
-        matches = (self._best(_templates(entity, pose, scales)) for pose in poses)
+        """The best match of an entity in any of the poses and sizes.
+
+        unlike: difference of colors above which a place is no match, see `UNLIKE`. Where all
+        places are, the correlation is -1.
+        """
+        matches = (self._best(_templates(entity, pose, scales), unlike) for pose in poses)
         return max(matches, key=lambda match: match.score)
 
-    def _best(self, templates: _Templates) -> Match:
-        scores = self._transformed.correlate(templates)
+    def _best(self, templates: _Templates, unlike: float) -> Match:
+        scores = self._transformed.correlate(templates, unlike)
         variant, top, left = _highest(scores)
         return _match(scores[variant, top, left], top, left, templates.sizes[variant], SHRINK)
 
@@ -309,7 +333,7 @@ class SearchedImage:
         places = []
         for pose in poses:
             templates = _templates(entity, pose, scales)
-            scores = self._transformed.correlate(templates)
+            scores = self._transformed.correlate(templates, UNLIKE)
             for _ in range(PLACES):
                 variant, top, left = _highest(scores)
                 score = scores[variant, top, left]
@@ -356,7 +380,7 @@ class SearchedImage:
             return replace(near, score=-1)
         shape = tuple(fft.next_fast_len(side, real=True) for side in window.shape[:2])
         templates = _Templates.of([view], [0], shape)
-        scores = _Transformed.of(window, shape).correlate(templates)
+        scores = _Transformed.of(window, shape).correlate(templates, UNLIKE)
         scores = scores[:, : window.shape[0] - height + 1, : window.shape[1] - width + 1]
         _, row, column = _highest(scores)
         return _match(scores[0, row, column], top + row, left + column, (height, width), factor)

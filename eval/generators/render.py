@@ -46,7 +46,7 @@ from .drawings import Drawing
 
 _log = logging.getLogger(__name__)
 
-VERSION = "3"
+VERSION = "4"
 """Raised whenever the same request gives other pixels."""
 
 RATE = 8

@@ -6,13 +6,14 @@ whole scoring chain runs offline, on images whose truth is known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ...scenes.language import entity_of, is_passive, mentions
-from ...scenes.matching import OF_SEVERAL, SCALES, SMALL, Match, SearchedImage
+from ...scenes.matching import OF_SEVERAL, SCALES, SMALL, UNLIKE, Match, SearchedImage
 from ...scenes.poses import find_pose
 from ...scenes.sprites import atlas_digest, clothes
 from ..core import Question, Verdict
@@ -48,7 +49,7 @@ class PixelJudge(OneByOne):
     """Tasks of the questions that it can answer."""
 
     def identity(self) -> dict[str, str]:
-        return {"kind": "pixels", "version": "4", "atlas": atlas_digest()[:12]}
+        return {"kind": "pixels", "version": "5", "atlas": atlas_digest()[:12]}
 
     def objection(self, question: Question) -> str:
         """Why it can't answer, whatever the image: a subject that no figure shows, or an axis."""
@@ -112,7 +113,10 @@ def _find(
 ) -> _SubjectMatch:
     """A subject in an image: a search finds it, or a closer look at the likeliest places."""
     entity = entity_of(subject)
-    match, is_person = image.find(entity, poses, scales), clothes(entity) is not None
+    is_person = clothes(entity) is not None
+    # In small images, as blurred ones by networks, colors are no sign.
+    unlike = UNLIKE if image.has_details else math.inf
+    match = image.find(entity, poses, scales, unlike)
     if match.score >= SURE:
         return _SubjectMatch(match, True)
     if not image.has_details:
@@ -166,7 +170,7 @@ def _gate(question: Question) -> tuple[int, str]:
 
 
 def _actor(question: Question) -> tuple[int, str]:
-    """The figure of the source that the edit changed."""
+    """The figure of the source that the edit changed, if it is still there."""
     source, edited = (SearchedImage(image) for image in question.images)
     changes = []
     seen = _find_both(question, source, posed=False)
@@ -177,7 +181,10 @@ def _actor(question: Question) -> tuple[int, str]:
     why = "changes " + " and ".join(f"{change:.4f}" for change in changes)
     if max(changes) < CHANGED or min(changes) > max(changes) / 2:
         return 2, why
-    return int(np.argmax(changes)), why
+    actor = int(np.argmax(changes))
+    if not _find_both(question, edited)[actor].is_there:
+        return 2, f"{question.subjects[actor]} is missing from the edited image ({why})"
+    return actor, why
 
 
 def _binding(question: Question) -> tuple[int, str]:

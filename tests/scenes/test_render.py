@@ -29,7 +29,7 @@ from counterprior.scenes.effects import EFFECTS
 from counterprior.scenes.language import layout, mentions
 from counterprior.scenes.poses import POSES, find_pose
 from counterprior.scenes.scene import HEIGHT, WIDTH, Figure, Scene
-from counterprior.scenes.sprites import entity_names, sprite
+from counterprior.scenes.sprites import ALIASES, entity_names, sprite
 from counterprior.specs import Spec
 
 TAXONOMY = SHIPPED.taxonomy
@@ -214,6 +214,22 @@ def check_poses(action: Any) -> None:
 
 NEUTRAL = {"standing", "intact", "unoccupied"}
 """What every figure is like before an edit."""
+
+
+def test_no_name_asks_for_a_pose() -> None:
+    assert [name for name in (*entity_names(), *ALIASES) if find_pose(name)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The female chef is scolding the male photographer with a wagging finger.",
+        "The male photographer is being scolded by the female chef with a wagging finger.",
+    ],
+)
+def test_what_is_done_to_a_photographer_is_no_photograph(text: str) -> None:
+    source = draw(seed_prompt("H-H", "female chef", "male photographer"), 2)
+    assert pose_of(edit(source, text), "female chef") == "scolding"
 
 
 @pytest.mark.slow

@@ -134,8 +134,67 @@ def test_of_two_alike_each_is_one_figure_of_the_source() -> None:
         draw_scene(Scene((figure, other), 1265152400))
         for figure in (replace(acting, pose=""), acting)
     )
-    question = asked("actor", ("female bartender", "male bartender"), (source, edited))
+    text = "One person is bowing."
+    question = asked(
+        "actor", ("female bartender", "male bartender"), (source, edited), first=text, second=text
+    )
     assert PixelJudge().verdict(question).label == "second"
+
+
+@pytest.mark.parametrize(
+    ("now", "label"),
+    [
+        (("dog", "lying"), "first"),
+        (("rabbit", ""), "invalid"),
+        (("rabbit", "lying"), "invalid"),
+        (None, "invalid"),
+    ],
+)
+def test_who_was_exchanged_or_taken_away_did_not_act(
+    now: tuple[str, str] | None, label: str
+) -> None:
+    dog, pig = Figure("dog", 0.27, 0.93, 0.95), Figure("pig", 0.73, 0.93, 0.95)
+    changed = [replace(dog, entity=now[0], pose=now[1])] if now else []
+    images = tuple(draw_scene(Scene((*left, pig), 4)) for left in ([dog], changed))
+    text = "One animal is lying down on the ground."
+    question = asked("actor", ("dog", "pig"), images, first=text, second=text)
+    assert PixelJudge().verdict(question).label == label
+
+
+LIKE_EDGES = [
+    (
+        Figure("horse", 0.5, 0.4788, 0.474),
+        Figure("baseball bat", 0.5188, 0.9519, 0.4725, -1),
+        940736032,
+    ),
+    (
+        Figure("baseball bat", 0.3653, 0.2377, 0.4826, -1),
+        Figure("elephant", 0.1163, 0.7468, 0.4919, -1),
+        754208943,
+    ),
+    (
+        Figure("chair", 0.4916, 0.28, 0.4597, -1),
+        Figure("surfboard", 0.1457, 0.9574, 0.4402),
+        1871407205,
+    ),
+]
+"""Two figures, the upper first, of which the bat or the chair correlates with an edge of the
+background, whose seed is the last."""
+
+
+@pytest.mark.parametrize(("upper", "lower", "background"), LIKE_EDGES)
+def test_an_edge_of_the_background_is_no_figure(
+    upper: Figure, lower: Figure, background: int
+) -> None:
+    names = (upper.entity, lower.entity)
+    edged, other = (upper, lower) if names[0] in ("baseball bat", "chair") else (lower, upper)
+    labels = []
+    for figures in ((other, edged), (other,), (other, replace(edged, entity="truck"))):
+        image = draw_scene(Scene(figures, background))
+        objects = "|".join((*names, "toothbrush", "cat", "dog"))
+        question = asked("order", names, (image,), axis="vertical", objects=objects)
+        labels.append(PixelJudge().verdict(question).label)
+    assert labels == ["first", "invalid", "invalid"]
 
 
 @pytest.mark.parametrize(
