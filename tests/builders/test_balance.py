@@ -42,6 +42,24 @@ def test_forbidden_pairs_never_meet() -> None:
     assert all(set(pair) != {"n0", "n1"} for pair in pairs)
 
 
+def distinct(first: str, second: str | None, count: int) -> list[int]:
+    """Numbers of different pairs among `count` of letters that may meet three times, by seed."""
+    designs = (
+        balanced_pairs(list(first), second and list(second), count, random.Random(seed), thrice)
+        for seed in range(12)
+    )
+    return [len({frozenset(pair) for pair in pairs}) for pairs in designs]
+
+
+def thrice(a: str, b: str) -> int:
+    return 3
+
+
+def test_entities_that_may_meet_again_meet_others_first() -> None:
+    assert min(distinct("abcde", "vwxyz", 20)) >= 18  # of 25
+    assert min(distinct("abcdefgh", None, 56)) == 28  # all that there are
+
+
 def test_an_impossible_design_is_an_error() -> None:
     with raises("unbalanced-bank", "of 4", "on 3"):
         balanced_pairs(["a", "b", "c"], None, 4, random.Random(0))

@@ -203,6 +203,14 @@ def test_triples_with_a_fixed_order_follow_it() -> None:
     assert all(len(r.standards) >= 1 for r in found)
 
 
+def test_no_two_things_of_a_sentence_look_alike() -> None:
+    entities = BANKS.taxonomy.entities
+    sentences = [r.entities for r in rows("order_beyond") if not r.expected]
+    assert len(sentences) == 700
+    for a, b in (pair for names in sentences for pair in permutations(names, 2)):
+        assert b not in entities[a].confusable and a not in entities[b].row.look
+
+
 def test_released_pairs_are_balanced_over_domains() -> None:
     chosen = select(BANKS.pairs, 60)
     sizes = [len(pairs) for pairs in chosen.values()]
