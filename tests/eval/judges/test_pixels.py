@@ -14,7 +14,7 @@ from counterprior.eval.core import Question, Task
 from counterprior.eval.judges.pixels import SEEN, PixelJudge
 from counterprior.parsing import read_rows
 from counterprior.scenes.drawing import draw_scene
-from counterprior.scenes.matching import SMALL, SearchedImage
+from counterprior.scenes.matching import OF_SEVERAL, SMALL, SearchedImage
 from counterprior.scenes.scene import Figure, Scene
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,6 +80,17 @@ def test_a_closer_look_finds_what_a_search_misses(name: str, scale: float, faces
     assert match is None or match.score < SEEN
     hidden = SearchedImage(image).without(SearchedImage(image).find(name, scales=SMALL))
     match = hidden.look_closer(name, ("",), SMALL, SEEN)
+    assert match is None or match.score < SEEN
+
+
+def test_a_closer_look_compares_colors_too() -> None:
+    figures = (
+        Figure("laptop", 0.1809, 0.9498, 0.6295),
+        Figure("truck", 0.4998, 0.918, 0.7097, -1),
+        Figure("backpack", 0.8377, 0.9472, 0.6204),
+    )
+    image = draw_scene(Scene(figures, 1363022284))
+    match = SearchedImage(image).look_closer("boat", ("",), OF_SEVERAL, SEEN)
     assert match is None or match.score < SEEN
 
 
