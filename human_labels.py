@@ -137,6 +137,8 @@ def _check_draw(sample: Path) -> None:
 
 UNIFORM = "uniform"
 """Value of `draw`: each image had the same chance to be labeled."""
+SAMPLE = "sample.json"
+"""File beside labels of the images that were drawn to be labeled."""
 
 
 def is_uniform_draw(path: Path) -> bool:
@@ -145,7 +147,7 @@ def is_uniform_draw(path: Path) -> bool:
     Raises RowError for a file that can't be read.
     """
     try:
-        items = json.loads((path.parent / "sample.json").read_text("utf-8"))["items"]
+        items = json.loads(path.with_name(SAMPLE).read_text("utf-8"))["items"]
         return all("weight" not in item for item in items)
     except (OSError, *MALFORMED):
         return all(row.get("draw") == UNIFORM for _, row in read_rows(path))

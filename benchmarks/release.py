@@ -22,7 +22,7 @@ from pathlib import Path
 from figures import RUNS, Cost, Figures, command, repeated
 
 from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.drawings import CACHE
+from counterprior.kept import CACHE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fixtures"))
 from loopback_hub import TOKEN, LoopbackHub

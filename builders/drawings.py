@@ -8,45 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import platform
 import random
-import re
-import secrets
-import shutil
-import stat
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from PIL import features
 
 from ..cpus import spawned
 from ..errors import DataError
+from ..kept import Kept, digest_of_code, kept_for
 
-CACHE = "COUNTERPRIOR_CACHE"
-"""Environment variable with the folder of what is kept; `~/.cache/counterprior` without it."""
 DRAWN_BY = (
     *("scenes", "images.py", "builders/gold.py", "builders/bank.py", "parsing.py"),
     *("eval/generators/__init__.py", "eval/generators/render.py"),
 )
 """Files of the package that decide what a request gives; of a folder, all."""
-UNUSED_DAYS = 30
-"""Days after which drawings of another version of that code are deleted."""
 LEAST_AGAIN = 16
 SHARE_AGAIN = 50
 """Of the kept drawings that a run takes, so many at least, and one of so many, are drawn again."""
 
-_VERSION = re.compile("[0-9a-f]{16}")
 _CHUNK = 25
 _MOST = 8192
-_DIGEST = hashlib.sha256().digest_size
 _log = logging.getLogger(__name__)
 
 
@@ -66,89 +54,14 @@ class DrawingRequest(Protocol):
         ...
 
 
-class Kept:
-    """A folder of drawings, made by one version of the code on one kind of machine.
-
-    Each lies there with a digest over its name and its bytes: a file that was cut off, changed or
-    renamed is deleted, as if it had never been there. A folder that others may write is not used.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._usable = self._prepare()
-
-    def get(self, name: str) -> bytes | None:
-        """A drawing by name; None where there is none, or a damaged one."""
-        path = self._path(name)
-        try:
-            data = path.read_bytes() if self._usable else b""
-        except OSError:
-            return None
-        if data and data[:_DIGEST] == _sealed(name, data[_DIGEST:]):
-            return data[_DIGEST:]
-        if data:
-            path.unlink(missing_ok=True)
-        return None
-
-    def put(self, name: str, data: bytes) -> None:
-        """Keeps a drawing; a full or read-only disk keeps none, and harms nothing."""
-        path = self._path(name)
-        partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
-        try:
-            if self._usable:
-                path.parent.mkdir(mode=0o700, exist_ok=True)
-                partial.write_bytes(_sealed(name, data) + data)
-                partial.replace(path)
-        except OSError:
-            self._usable = False
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-
-    def clear(self) -> None:
-        """Deletes every drawing."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._usable = self._prepare()
-
-    def _prepare(self) -> bool:
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.utime(self._folder)
-            for other in self._folder.parent.iterdir():
-                unused = time.time() - other.stat().st_mtime > UNUSED_DAYS * 86_400
-                if unused and _VERSION.fullmatch(other.name):  # others are not ours to delete
-                    shutil.rmtree(other, ignore_errors=True)
-            owned = self._folder.stat()
-        except OSError:
-            return False
-        shared = stat.S_IMODE(owned.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
-        return owned.st_uid == os.getuid() and not shared
-
-    def _path(self, name: str) -> Path:
-        return self._folder / name[:2] / name
-
-
-def _sealed(name: str, data: bytes) -> bytes:
-    return hashlib.sha256(name.encode() + data).digest()
-
-
 def kept_here() -> Kept:
     """The drawings kept for this user by the code of this package."""
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(os.environ.get(CACHE) or Path(caches) / "counterprior")
-    return Kept(folder / "drawings" / code_digest()[:16])
+    return kept_for("drawings", code_digest())
 
 
 @cache
 def code_digest() -> str:
     """SHA-256 over all that draws: this package's files, the libraries, the kind of machine."""
-    package, digest = Path(__file__).parents[1], hashlib.sha256()
-    for name in DRAWN_BY:
-        place = package / name
-        files = sorted(place.rglob("*")) if place.is_dir() else [place]
-        for path in files:
-            if path.is_file() and path.suffix != ".pyc":
-                digest.update(f"{path.relative_to(package).as_posix()}\0".encode())
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
     import numpy as np
     import PIL
     import yaml
@@ -161,8 +74,7 @@ def code_digest() -> str:
         platform.python_version(),
         platform.machine(),
     )
-    digest.update("\n".join([*libraries, *versions]).encode())
-    return digest.hexdigest()
+    return digest_of_code(DRAWN_BY, [*libraries, *versions])
 
 
 class DrawingCounts(NamedTuple):

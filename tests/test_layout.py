@@ -26,8 +26,8 @@ from counterprior.eval.suites import SUITES
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "builders", "cards", "cli", "corpus_analysis", "eval", "scenes"]
 FOUNDATION = set(
-    "addresses clip_files cpus errors extras fetching human_labels images leases parsing printable "
-    "progress readings schema specs storage".split()
+    "addresses clip_files cpus errors extras fetching human_labels images kept leases parsing "
+    "printable progress readings schema specs storage".split()
 )
 ROOT_MODULES = {"__init__", "__main__", "release", *FOUNDATION}
 
@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "clip_files": {"errors", "extras", "images"},
     "cpus": set(),
     "errors": set(),
+    "kept": set(),
     "extras": {"errors"},
     "fetching": {"addresses"},
     "printable": set(),

@@ -200,7 +200,7 @@ class Run:
     """Suite, data, sample and generator."""
     shard: RunShard | None = None
     """Shard that this process adds to; None for the entire run."""
-    _held: tuple[Sequence[Case], Mapping[str, CaseResult]] | None = field(default=None, repr=False)
+    _held: Mapping[str, CaseResult] | None = field(default=None, repr=False)
     _logs: dict[Path, VerdictLog] = field(default_factory=dict, repr=False)
     _has_checked_cases: bool = field(default=False, repr=False)
 
@@ -294,19 +294,31 @@ class Run:
         return Lock(self.root / "start.lock", f"the run {self.root}", wait=True)
 
     def held(self) -> Run:
-        """The run with its cases and images in memory, for who looks at all of them often and adds
-        nothing."""
-        results = {case: of_case[-1] for case, of_case in self.results.read().items()}
+        """The run with its images, and its cases once they are asked for, in memory: for who looks
+        at all of them often and adds nothing."""
+        self._held = {case: of_case[-1] for case, of_case in self.results.read().items()}
         self._check_cases()
-        self._held = read_cases(self.root / CASES), results
         return self
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""
-        if self._held:
-            return self._held[0]
+        if self._held is not None:
+            return self._held_cases
         self._check_cases()
         return CaseFile(self.root / CASES)
+
+    def count_cases(self) -> int:
+        """Number of its cases. Raises DataError where their file is not as it was written."""
+        self._check_cases()
+        return self.header.case_count or len(self.cases())
+
+    @cached_property
+    def _held_cases(self) -> list[Case]:
+        return read_cases(self.root / CASES)
+
+    @cached_property
+    def _held_present(self) -> dict[str, str]:
+        return dict(self.iter_present())
 
     def own_cases(self) -> CaseFile:
         """The cases of this process' shard; all where there is none."""
@@ -320,7 +332,7 @@ class Run:
 
     def images(self) -> Mapping[str, CaseResult]:
         """Case -> its result so far."""
-        return self._held[1] if self._held else self.results
+        return self.results if self._held is None else self._held
 
     def image_path(self, image: CaseResult) -> Path:
         """Where the image lies. Raises DataError where a link leads out of the run."""
@@ -331,14 +343,17 @@ class Run:
 
         What was recorded of an own file that is gone stands.
         """
-        replaced = self.replacement()
-        return [image.case for image in self.images().values() if replaced(image)]
+        present = self.present()
+        made = (image for image in self.images().values() if image.status == "made")
+        return [image.case for image in made if image.case not in present]
 
     def present(self, cases: Iterable[Case] | None = None) -> dict[str, str]:
         """Case -> SHA-256 of its image, where there is one and it is still the recorded one.
 
         cases: only these are looked at; all where None.
         """
+        if cases is None and self._held is not None:
+            return self._held_present
         return dict(self.iter_present(cases))
 
     def iter_present(self, cases: Iterable[Case] | None = None) -> Iterator[tuple[str, str]]:

@@ -24,13 +24,14 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from ...errors import DataError, UsageError
+from ...human_labels import SAMPLE
 from ...parsing import RowError, parse_as, read_json, write_rows
 from ...storage import read_records, write_json, write_whole
 from ..engine.run import Run
 from ..results.judge_card import labels_of
 from .forms import ReviewForm, ReviewTask, open_form, shuffled
 from .page_media import media_for_page
-from .sampling import SAMPLE, LabelingSample, Metrics, open_audit
+from .sampling import LabelingSample, Metrics, open_audit
 from .serve import check_name
 
 TASKS = "tasks.json"

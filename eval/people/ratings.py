@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError, UsageError
+from ...human_labels import SAMPLE
 from ...parsing import RowError
 from ..stats.bootstrap import Array
 from ..stats.clusters import cluster_interval
@@ -24,7 +25,7 @@ from ..stats.comparison import holm, mcnemar
 from ..stats.intervals import Interval
 from .clicks import Clicks, agreement, read_clicks
 from .forms import ReviewForm
-from .sampling import SAMPLE, LabelingSample, SampledItem
+from .sampling import LabelingSample, SampledItem
 
 SIDES = {"left": 1.0, "same": 0.0, "right": -1.0}
 """Preferred side of two images -> preference for the left one."""

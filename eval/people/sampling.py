@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError, UsageError
+from ...human_labels import SAMPLE
 from ...parsing import MALFORMED
 from ...storage import write_json
 from ..core import ORIGINAL, Case, Outcome
@@ -29,7 +30,6 @@ from .forms import FORMS, ReviewForm, ReviewTask, open_form
 from .release_tasks import is_release, release_tasks
 from .serve import Audit
 
-SAMPLE = "sample.json"
 DEFAULT_SIZES = {"quality": 100, "compare": 100, "judge": 400, "verdict": 200}
 """Kinds that can be drawn from runs -> how many by default: cases of which each run has an image
 (quality, compare), answers of each question (judge), images (verdict)."""

@@ -10,8 +10,10 @@ from pathlib import Path
 from ...cpus import available_cpus
 from ...errors import CounterpriorError, RunFailed
 from ...progress import Progress, silent
+from ..engine.run import Run
 from ..workers.farm import Scale, farm
 from ..workers.tasks import Numbered
+from .kept_scores import ScoresOfRun
 from .scoring import Result, ScoreSettings, check_comparable, score_run
 
 _LARGE = 4_000_000
@@ -56,7 +58,13 @@ class ScoreOneRun:
     bundle: int = 1
 
     def __call__(self, root: Path) -> list[Result]:
-        return [judged.result for judged in score_run(root, self.settings, self.several)]
+        scores = ScoresOfRun(Run.open(root))
+
+        def score() -> list[Result]:
+            judged = score_run(root, self.settings, self.several, scores.run)
+            return [judged_run.result for judged_run in judged]
+
+        return scores.results(self.settings, self.several, score)
 
     def open(self) -> ScoreOneRun:
         return self

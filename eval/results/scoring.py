@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -31,7 +31,7 @@ from ..methods.candidates import chose
 from ..stats.agreement import krippendorff_alpha
 from ..stats.comparison import false_discovery
 from ..stats.estimate import value_text
-from ..store.verdicts import VerdictLog
+from ..store.verdicts import Answered, VerdictLog
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
 from ..suites.scoring import factor_of
@@ -133,13 +133,16 @@ class JudgedRun:
         return {score.name: score for score in self.result.scores if score.group == ALL}
 
 
-def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> list[JudgedRun]:
+def score_run(
+    root: Path, settings: ScoreSettings, several: bool = False, run: Run | None = None
+) -> list[JudgedRun]:
     """The result of every judge of a run.
 
-    several: whether the labels are of several runs. Raises RunError if it has no verdicts or
-    is not complete, DataError for bad labels and for a card of none of its judges.
+    several: whether the labels are of several runs. run: the same, where it is held already. Raises
+    RunError if it has no verdicts or is not complete, DataError for bad labels and for a card of
+    none of its judges.
     """
-    run = Run.open(root).held()
+    run = run or Run.open(root).held()
     logs = run.chosen_judges(settings.judges)
     if not settings.partial:
         run.check_complete()
@@ -148,14 +151,9 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
     judged, cards = dict[Path, list[Outcome]](), dict[Path, JudgeCard]()
     for log in logs:
         answers = log.present(present)
-        judged[log.root] = outcomes_of(run, answers, present)
+        judged[log.root] = _outcomes(run, answers, present, settings.groups)
         cards[log.root] = judge_card(log.identity, _suite_of(run, log), answers, labels)
         del answers  # the next judge's take their place
-    if not (settings.groups or SUITES[run.header.suite].scores_by_group):
-        judged = {
-            root: [replace(o, case=replace(o.case, groups={})) for o in outcomes]
-            for root, outcomes in judged.items()
-        }
     if not settings.partial:
         replaced = len(run.replaced())
         for log in logs:
@@ -199,6 +197,29 @@ def score_run(root: Path, settings: ScoreSettings, several: bool = False) -> lis
         for log in logs
     ]
     return _with_differences(scored, alpha)
+
+
+def _outcomes(
+    run: Run, answers: Iterable[Answered], present: Mapping[str, str], groups: bool
+) -> list[Outcome]:
+    outcomes = outcomes_of(run, answers, present)
+    if groups or SUITES[run.header.suite].scores_by_group:
+        return outcomes
+    return [replace(o, case=replace(o.case, groups={})) for o in outcomes]
+
+
+def believed_outcomes(run: Run, log: VerdictLog, groups: bool) -> Sequence[Outcome]:
+    """The outcomes behind the scores of a run under a judge, by its own check, without scoring.
+
+    run: held. groups: as in `ScoreSettings`.
+    """
+    present, suite = run.present(), _suite_of(run, log)
+    outcomes = _outcomes(run, log.present(present), present, groups)
+    check = _check_of(run, suite, judge_card(log.identity, suite, ()), None)
+    checking = open_gold(suite.name)
+    if check is None or checking is None:
+        return outcomes
+    return exclude_misjudged(outcomes, check, type(checking))[0]
 
 
 LARGE = 10.0

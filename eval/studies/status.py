@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from ...errors import UsageError
 from ..core import Score
 from ..engine.run import Run, RunError
+from ..results.kept_scores import ScoresOfRun, kept_name
 from ..store.verdicts import VerdictLog
 from .events import StudyEvents
 from .folder import FILE, Study
@@ -74,14 +75,20 @@ class CellStatus:
 def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
     """The status of every cell, by generator, suite and judge; `scores`: also what they score so
     far."""
+    return [status for _, statuses in iter_runs(study, scores) for status in statuses]
+
+
+def iter_runs(
+    study: Study, scores: bool = False
+) -> Iterator[tuple[RunImages | None, list[CellStatus]]]:
+    """Yields each run that a study has or will have, None until it begins, with the statuses of its
+    cells."""
     events = StudyEvents(study.root)
-    statuses = []
     for _, of_run in groupby(study.cells, lambda cell: cell.folder):
         cells = list(of_run)
         run = study.run_of(cells[0])
         images = None if run is None else RunImages.of(run)
-        statuses += [_status(study, cell, images, events, scores) for cell in cells]
-    return statuses
+        yield images, [_status(study, cell, images, events, scores) for cell in cells]
 
 
 class RunImages(NamedTuple):
@@ -92,12 +99,15 @@ class RunImages(NamedTuple):
     """Case -> SHA-256 of its present image."""
     counts: Mapping[str, int]
     """Images by what became of them."""
+    scores: ScoresOfRun
+    """What was computed from them and the verdicts before."""
 
     @classmethod
     def of(cls, run: Run) -> RunImages:
         """Looks at the images of a run."""
+        scores = ScoresOfRun(run)
         counts = Counter(image.status for image in run.images().values())
-        return cls(run, run.present(), dict(sorted(counts.items())))
+        return cls(run, run.present(), dict(sorted(counts.items())), scores)
 
 
 def the_study(paths: Sequence[Path]) -> Study | None:
@@ -154,14 +164,17 @@ def _status(
     cause = events.cause(cell)
     if images is None:
         return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
-    run, present, image_counts = images
-    cases = run.cases()
+    run, present, image_counts, kept = images
     log = study.log_of(cell, run)
-    counts, answered, errors = _answers(study, cell, run, log, present)
+    if cell.scorer:
+        counts, answered, errors = _scored(study, cell, run)
+    else:
+        counts, answered, errors = _answers(log, present, kept)
     lost = ""
     if events.is_done(cell, run, present):
         state: State = "done"
     else:
+        cases = run.cases()
         waiting = [case for case in cases if case.id not in run.images()]
         state = "images" if waiting else "verdicts"
         if not waiting:
@@ -176,7 +189,7 @@ def _status(
         cell,
         state,
         running=running,
-        cases=len(cases),
+        cases=run.count_cases(),
         images=image_counts,
         verdicts=dict(sorted(counts.items())),
         questions=events.questions(cell),
@@ -186,19 +199,31 @@ def _status(
     )
 
 
-def _answers(
-    study: Study, cell: Cell, run: Run, log: VerdictLog | None, present: Mapping[str, str]
-) -> tuple[Counter[str], set[str], Counter[str]]:
-    """Answers or scores by what they are, the cases that have one, and the texts of errors."""
-    if cell.scorer:
-        scores = study.scores_of(cell, run)
-        scored = scores.of_cases(run, run.cases()) if scores else {}
-        counts = Counter("error" if pair.error else "answered" for pair in scored.values())
-        return counts, set(scored), Counter(pair.error for pair in scored.values() if pair.error)
-    counts, answered, errors = Counter[str](), set[str](), Counter[str]()
-    for answer in log.iter_present(present.items()) if log else ():
-        counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
-        answered.add(answer.case)
-        if answer.verdict.label == "error":
-            errors[answer.verdict.raw] += 1
-    return counts, answered, errors
+_Answers = tuple[Counter[str], set[str], Counter[str]]
+"""Answers or scores by what they are, the cases that have one, and the texts of errors."""
+
+
+def _scored(study: Study, cell: Cell, run: Run) -> _Answers:
+    scores = study.scores_of(cell, run)
+    scored = scores.of_cases(run, run.cases()) if scores else {}
+    counts = Counter("error" if pair.error else "answered" for pair in scored.values())
+    return counts, set(scored), Counter(pair.error for pair in scored.values() if pair.error)
+
+
+def _answers(log: VerdictLog | None, present: Mapping[str, str], kept: ScoresOfRun) -> _Answers:
+    if log is None:
+        return Counter(), set(), Counter()
+
+    def count() -> tuple[Counter[str], list[str], Counter[str]]:
+        counts, answered, errors = Counter[str](), set[str](), Counter[str]()
+        for answer in log.present(present):
+            counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
+            answered.add(answer.case)
+            if answer.verdict.label == "error":
+                errors[answer.verdict.raw] += 1
+        return counts, [case for case in present if case not in answered], errors
+
+    kind = tuple[dict[str, int], list[str], dict[str, int]]
+    name = kept_name("answers", log.root)
+    counts, unanswered, errors = kept.computed(name, kind, count)
+    return Counter(counts), present.keys() - {*unanswered}, Counter(errors)

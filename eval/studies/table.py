@@ -7,23 +7,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ...specs import Spec
-from ..core import ALL, Score, describe, without_nan
+from ..core import ALL, Outcome, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
-from ..engine.run import Run, RunHeader
+from ..engine.run import RunHeader
 from ..results.changes import QualityReport, claim_text, quality_report_of
+from ..results.kept_scores import computed, kept_name
 from ..results.leaderboard import leaderboard
 from ..results.marks import MARKS
 from ..results.quality import ImageQuality, read_quality
-from ..results.scoring import JudgedRun, ScoreSettings, run_labels, score_run
+from ..results.scoring import (
+    JudgedRun,
+    Result,
+    ScoreSettings,
+    believed_outcomes,
+    run_labels,
+    score_run,
+)
 from ..results.tables import effective_text, exclusions_text
 from ..stats.equivalence import claims
 from ..stats.estimate import value_text
@@ -37,8 +45,8 @@ from .scores import P_VALUE, find_score, kind_of
 from .scores.corpora import read_corpus
 from .scores.replicates import mean_quality
 from .scores.scope import LabeledRun, ScoreInputs
-from .spec import BIASED, StudyFile, labels_of
-from .status import CellStatus, study_status
+from .spec import BIASED, Cell, StudyFile, labels_of
+from .status import CellStatus, RunImages, iter_runs
 from .table_layout import (
     DEVIATION,
     ColumnLayout,
@@ -138,37 +146,40 @@ def build_table(cells: TableCells, layout: TableLayout) -> StudyTable:
 
 
 def _cells_of(study: Study, layout: TableLayout) -> TableCells:
-    statuses = {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in study_status(study)}
     models = study.models.read()
-    logs: dict[str, dict[Key, VerdictLog]] = {}
-    qualities = {}
-    for key, status in statuses.items():
-        run = study.run_of(status.cell)
-        log = study.log_of(status.cell, run) if run else None
-        if log is not None and not log.is_empty:
-            logs.setdefault(status.cell.run, {})[key] = log
-        for quality in read_quality(run) if run and status.cell.scorer else ():
-            if key[2] not in models["scorers"]:
-                continue
-            wanted = scoring_identity(models["scorers"][key[2]]["identity"], status.cell.frames)
-            if quality.identity == wanted:
-                score = replace(quality.score, name=key[2])
-                qualities[key] = replace(quality, scorer=key[2], score=score)
     groups = any(column.group != ALL for column in layout.columns)
-    scored = {
-        key: entry
-        for of_run in logs.values()
-        for key, entry in _scored(study, statuses, of_run, groups).items()
-    }
-    entries = {key: scored[key] for key in statuses if key in scored}
+    statuses: dict[Key, CellStatus] = {}
+    entries: dict[Key, LabeledRun] = {}
+    qualities = {}
+    for images, of_run in iter_runs(study):
+        keys = {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in of_run}
+        statuses |= keys
+        if images is None:
+            continue
+        logs = {}
+        for key, status in keys.items():
+            log = study.log_of(status.cell, images.run)
+            if log is not None and not log.is_empty:
+                logs[key] = log
+            for quality in read_quality(images.run) if status.cell.scorer else ():
+                if key[2] not in models["scorers"]:
+                    continue
+                wanted = scoring_identity(models["scorers"][key[2]]["identity"], status.cell.frames)
+                if quality.identity == wanted:
+                    score = replace(quality.score, name=key[2])
+                    qualities[key] = replace(quality, scorer=key[2], score=score)
+        if logs:
+            entries |= _scored(study, of_run[0].cell, images, logs, groups)
     return TableCells(study.file, statuses, entries, models, qualities)
 
 
 def _scored(
-    study: Study, statuses: Mapping[Key, CellStatus], logs: Mapping[Key, VerdictLog], groups: bool
+    study: Study, cell: Cell, images: RunImages, logs: Mapping[Key, VerdictLog], groups: bool
 ) -> dict[Key, LabeledRun]:
-    """Scores one run, which is read once for all of its judges."""
-    cell = statuses[next(iter(logs))].cell
+    """Scores one run, which is read once for all of its judges, or takes its kept scores.
+
+    cell: any of the run's.
+    """
     labels, several = labels_of(study.file, cell)
     settings = ScoreSettings(
         labels=labels,
@@ -176,13 +187,40 @@ def _scored(
         partial=True,
         groups=groups,
     )
-    root = study.root / cell.folder
-    judged = {run.log.root: run for run in score_run(root, settings, several)}
-    by_people = run_labels(Run.open(root), labels, several)
+    run = images.run
+    fresh: list[JudgedRun] = []
+
+    def score() -> list[Result]:
+        fresh.extend(score_run(run.root, settings, several, run))
+        return [judged.result for judged in fresh]
+
+    results = images.scores.results(settings, several, score)
+    judged = fresh or [
+        JudgedRun(result, ReadLater(partial(believed_outcomes, run, log, groups)), log)
+        for result, log in zip(results, logs.values(), strict=True)
+    ]
+    by_people = run_labels(run, labels, several)
     return {
-        key: LabeledRun(replace(judged[log.root], name=cell.generator), by_people)
-        for key, log in logs.items()
+        key: LabeledRun(replace(judged_run, name=cell.generator), by_people, images.scores)
+        for key, judged_run in zip(logs, judged, strict=True)
     }
+
+
+class ReadLater(Sequence[Outcome]):
+    """The outcomes behind kept scores, read when somebody looks at them."""
+
+    def __init__(self, read: Callable[[], Sequence[Outcome]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _outcomes(self) -> Sequence[Outcome]:
+        return self._read()
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._outcomes[place]
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
 
 
 def described(model: Mapping[str, Any]) -> str:
@@ -519,13 +557,12 @@ class _Table:
         for suite in self.cells.file.suites:
             for judge in self.judges:
                 done = [
-                    entry.judged
+                    entry
                     for key, entry in self.cells.entries.items()
                     if key[0] == suite and key[2] == judge and not self.cells.statuses[key].gap
                 ]
                 if len(done) > 1:
-                    board = leaderboard(suite, SUITES[suite].headline, done)
-                    ties[suite, judge] = {s.name: s.groups for s in board.standings}
+                    ties[suite, judge] = _ties_of(suite, done)
         return ties
 
     def _settings(self, entry: LabeledRun) -> str:
@@ -695,6 +732,22 @@ class _Table:
                 notes_by_run.setdefault(f"{suite} x {generator}", {})[note] = None
         for run, notes in notes_by_run.items():
             yield run, list(notes)
+
+
+def _ties_of(suite: str, done: Sequence[LabeledRun]) -> dict[str, str]:
+    """Name -> letters of the tied groups that it is in, computed or kept."""
+
+    def compare() -> dict[str, str]:
+        board = leaderboard(suite, SUITES[suite].headline, [entry.judged for entry in done])
+        return {standing.name: standing.groups for standing in board.standings}
+
+    runs = [entry.scores for entry in done if entry.scores is not None]
+    if len(runs) < len(done):
+        return compare()
+    compared = [(entry.judged.name, entry.judged.log.root) for entry in done]
+    name = kept_name("ties", suite, compared)
+    inputs = kept_name("inputs", compared, [run.digest for run in runs])
+    return computed(name, inputs, dict[str, str], compare, lambda: all(r.is_same() for r in runs))
 
 
 def less(score: Score | None, other: Score | None) -> Score | None:

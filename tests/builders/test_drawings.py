@@ -20,7 +20,6 @@ from counterprior.builders.bank import DEFAULT_BANK, FileRequest, begin_bank, re
 from counterprior.builders.drawings import (
     LEAST_AGAIN,
     DrawingRun,
-    Kept,
     code_digest,
     drawing,
     kept_here,
@@ -31,6 +30,7 @@ from counterprior.builders.suite import SHIPPED, CocoClass
 from counterprior.builders.suites.t2i_correctness_gold import images_of
 from counterprior.cards.validate import ReleaseReport
 from counterprior.cli.main import app
+from counterprior.kept import Kept
 from counterprior.release import iter_records, parquet_path
 from counterprior.scenes.vector import VectorImage
 

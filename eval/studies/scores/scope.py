@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ...core import Outcome
 from ...results.judge_card import Labels
+from ...results.kept_scores import ScoresOfRun
 from ...results.scoring import JudgedRun
 
 
@@ -16,6 +17,8 @@ class LabeledRun:
 
     judged: JudgedRun
     labels: Labels
+    scores: ScoresOfRun | None = None
+    """What its scores were taken from; None where they are of no run's folder."""
 
     @property
     def suite(self) -> str:
