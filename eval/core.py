@@ -431,8 +431,8 @@ class Score(Estimate):
     effective: float = math.nan
     """Independent items whose interval would be as wide as that of the `n` clustered ones, at most
     `n`."""
-    null: float = math.nan
-    """Value expected without any effect, if that isn't 0."""
+    null: int | float = math.nan
+    """Value expected without any effect, if that isn't 0; a whole number is written as one."""
     bounds: Interval = NOTHING
     """95 % over all items: from the worst case of everything excluded to the best, each with its
     sampling error; only if something is excluded."""
