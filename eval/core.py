@@ -79,6 +79,12 @@ Cluster = str | tuple[str, str]
 """Name of what items share, or of both members of a pair, which vary each on their own."""
 
 
+def cluster_of(clusters: Sequence[str]) -> Cluster:
+    """Both members of a pair where members recur, else the narrowest cluster; see
+    `Case.clusters`."""
+    return (clusters[1], clusters[2]) if len(clusters) == 3 else clusters[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One image to make: a row of a config in one of its variants, with one seed."""
@@ -119,7 +125,7 @@ class Case:
     @property
     def cluster(self) -> Cluster:
         """Both members of its pair where members recur, else its narrowest cluster."""
-        return (self.clusters[1], self.clusters[2]) if len(self.clusters) == 3 else self.clusters[0]
+        return cluster_of(self.clusters)
 
     @property
     def file(self) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, count_excluded
+from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, cluster_of, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.bounds import bounded_interval
 from ..stats.clusters import Statistic, cluster_interval, cluster_values
@@ -374,24 +375,31 @@ def factor_of(unit: str) -> int:
 
 def cluster_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
     """Cluster of each outcome: shape (n,), or (n, 2) of both members of its pair."""
-    return _numbers([outcome.case.cluster for outcome in outcomes])
+    return _numbers([outcome.case.clusters for outcome in outcomes], cluster_of)
 
 
 def pair_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
     """Shape (n,): the narrowest cluster of each outcome, as if its members never recurred."""
-    return _numbers([outcome.case.clusters[0] for outcome in outcomes])
+    return _numbers([outcome.case.clusters for outcome in outcomes], itemgetter(0))
 
 
 def row_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
     """Shape (n,): the row of each outcome."""
-    return _numbers([outcome.case.row for outcome in outcomes])
+    return _numbers([outcome.case.row for outcome in outcomes], str)
 
 
-def _numbers(clusters: Sequence[Cluster]) -> NDArray[np.intp]:
-    """The place of each name among all, sorted; numpy sorts texts many times slower."""
-    names = {name for c in clusters for name in (c if isinstance(c, tuple) else (c,))}
+def _numbers(keys: Sequence[Hashable], cluster: Callable[[Any], Cluster]) -> NDArray[np.intp]:
+    """The place of the name of each key's cluster among all, sorted; numpy sorts texts many times
+    slower. Several outcomes share a key, whose cluster is looked up once."""
+    clusters = {key: cluster(key) for key in dict.fromkeys(keys)}
+    names = {n for c in clusters.values() for n in (c if isinstance(c, tuple) else (c,))}
     places = {name: place for place, name in enumerate(sorted(names))}
-    return np.array(
-        [[places[name] for name in c] if isinstance(c, tuple) else places[c] for c in clusters],
+    numbers = np.array(
+        [
+            [places[name] for name in c] if isinstance(c, tuple) else places[c]
+            for c in clusters.values()
+        ],
         dtype=np.intp,
     )
+    number_of = {key: number for number, key in enumerate(clusters)}
+    return numbers[[number_of[key] for key in keys]]
