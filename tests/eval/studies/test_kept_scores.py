@@ -164,7 +164,14 @@ def more_judging(tables: Tables) -> None:
     tables.log.with_name("verdicts.1-of-2.jsonl").write_text("".join(lines[-4:-1]))
 
 
+def failing_generator(tables: Tables) -> None:
+    """Each answer about it is wrong: it shares no letter with the other any more."""
+    for log in tables.run.glob("verdicts/*/verdicts.jsonl"):
+        log.write_text(re.sub(r'"label":"(correct|invalid)"', '"label":"wrong"', log.read_text()))
+
+
 CHANGES = (
+    failing_generator,
     edited_verdict,
     appended_verdict,
     new_check,
@@ -281,7 +288,8 @@ def emptied(path: Path) -> None:
 
 
 def other_number(path: Path) -> None:
-    path.write_bytes(re.sub(rb"[1-8]", b"9", path.read_bytes()))
+    data = path.read_bytes()
+    path.write_bytes(re.sub(rb"(?<=: )[1-8](?=[0-9.])", b"9", data))
 
 
 @pytest.mark.parametrize("damage", [cut_off, emptied, other_number])
