@@ -8,9 +8,9 @@ overhead: a generator and a judge that answer at once, from case to recorded ver
 of its own for each number of cases; against a loop that does no more than the same files need
 (encode, write, sync, decode). commands: `study run` with as many such generators and three judges,
 and then `score`, `study table`, `report` and `audit analyze` of its runs, each as a user runs it;
-the second report finds all thumbnails. workers: `render:` in two workers on two cores against one
-worker on one core (a worker encodes while it draws, so that alone it takes more than its core), and
-against what this machine gives two processes that only count.
+`again` takes what the one before has kept: scores, thumbnails. workers: `render:` in two workers on
+two cores against one worker on one core (a worker encodes while it draws, so that alone it takes
+more than its core), and against what this machine gives two processes that only count.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from io import BytesIO
 from multiprocessing import Process
 from pathlib import Path
@@ -44,6 +45,7 @@ from counterprior.eval.selftest.trials import trials_of
 from counterprior.eval.store.spool import SpooledRows
 from counterprior.eval.suites import open_suite
 from counterprior.eval.workers.farm import Scale
+from counterprior.kept import CACHE
 from counterprior.schema import Row
 
 SUITE = "t2i_homogenization"
@@ -223,11 +225,19 @@ def commands(generators: int, images: int, runs: int) -> None:
         roots = [str(root) for root in sorted((study / "runs" / SUITE).iterdir())]
         labeled = write_labels([Path(root) for root in roots], labels)
 
-        def repeat(name: str, *arguments: str) -> None:
-            add(name, repeated(lambda: command(*arguments), runs))
+        kept = {CACHE: str(folder / "kept")}
 
-        repeat(f"`score`, {size}", "score", *roots)
-        repeat(f"`study table`, {size}", "study", "table", str(study))
+        def repeat(name: str, *arguments: str) -> None:
+            add(name, repeated(lambda: command(*arguments, environment=kept), runs))
+
+        def anew(*arguments: str) -> Cost:
+            shutil.rmtree(kept[CACHE], ignore_errors=True)
+            return command(*arguments, environment=kept)
+
+        for words in (["score", *roots], ["study", "table", str(study)]):
+            called = "`study table`" if words[0] == "study" else "`score`"
+            add(f"{called}, {size}", repeated(partial(anew, *words), runs))
+            repeat(f"{called} again, {size}", *words)
         site = folder / "site"
         report = ("report", str(study), "--out", str(site))
 
