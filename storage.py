@@ -295,8 +295,8 @@ class LineReader:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """While a log is read into memory: its records are no garbage, and looking through them again
-    and again for cycles takes a fifth of the time."""
+    """While a log or the rows of a release come into memory: they are no garbage, and looking
+    through them again and again for cycles takes a fifth of the time."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -110,23 +110,24 @@ class DrawingRun:
 
         Of what was kept, a sample is drawn again first. If one differs, nothing kept is used.
         """
-        named = {_name(request): request for request in requests if request.key}
+        named = {known.name: known for request in requests if (known := _named(request))}
         self._made.update(self._from_kept(named))
-        missing = [r for n, r in named.items() if n not in self._made and n not in self._begun]
+        missing = [n for n in named if n not in self._made and n not in self._begun]
         if self._jobs == 1 or len(missing) < _CHUNK:
             return
         self._pool = self._pool or spawned(self._jobs)
         for start in range(0, len(missing), _CHUNK):
             chunk = missing[start : start + _CHUNK]
-            future = self._pool.submit(_draw, chunk)
-            for place, request in enumerate(chunk):
-                self._begun[_name(request)] = future, place
+            future = self._pool.submit(_draw, [named[name].request for name in chunk])
+            for place, name in enumerate(chunk):
+                self._begun[name] = future, place
 
     def __call__(self, request: DrawingRequest) -> bytes:
         """The image of a request. Raises what its `draw` raises."""
-        if not request.key:
+        known = _named(request)
+        if known is None:
             return request.draw()
-        name = _name(request)
+        name = known.name
         if name in self._made:
             return self._made[name]
         if name in self._begun:
@@ -135,19 +136,21 @@ class DrawingRun:
                 data = future.result()[place]
             except DataError:  # of any of those that it was drawn with
                 data = request.draw()
-            return self._note(request, name, data)
+            return self._note(known, data)
         if self._kept and (kept := self._kept.get(name)) is not None:
-            self.taken[_kind(request)] += 1
+            self.taken[known.kind] += 1
             return self._remember(name, kept)
-        return self._note(request, name, request.draw())
+        return self._note(known, request.draw())
 
     def kept(self, requests: Sequence[DrawingRequest]) -> list[bytes | None]:
         """What earlier runs drew of some requests, a sample of it drawn again; None for the others,
         which are not drawn."""
-        names = [_name(request) if request.key else "" for request in requests]
-        named = {name: request for name, request in zip(names, requests, strict=True) if name}
-        kept = self._from_kept(named)
-        return [kept.get(name, self._made.get(name)) for name in names]
+        asked = [_named(request) for request in requests]
+        kept = self._from_kept({known.name: known for known in asked if known})
+        return [
+            None if known is None else kept.get(known.name, self._made.get(known.name))
+            for known in asked
+        ]
 
     def counts(self) -> DrawingCounts:
         """How its images came about."""
@@ -166,7 +169,7 @@ class DrawingRun:
             f"; of {total:,} {kind} images {drawn + again:,} drawn again, all others kept drawings"
         )
 
-    def _from_kept(self, named: dict[str, DrawingRequest]) -> dict[str, bytes]:
+    def _from_kept(self, named: dict[str, _Named]) -> dict[str, bytes]:
         """Name -> kept drawing of each request that has one and was not asked for before."""
         if self._kept is None:
             return {}
@@ -175,19 +178,19 @@ class DrawingRun:
         count = min(len(kept), max(LEAST_AGAIN, len(kept) // SHARE_AGAIN))
         sample = random.Random("drawn again").sample(sorted(kept), count)
         for name in sample:
-            if named[name].draw() != kept[name]:
+            if named[name].request.draw() != kept[name]:
                 _log.warning("what is kept in the cache is wrong: all is made again")
                 self._kept.clear()
                 return {}
-        self.taken.update(_kind(named[name]) for name in kept)
-        self.again.update(_kind(named[name]) for name in sample)
+        self.taken.update(named[name].kind for name in kept)
+        self.again.update(named[name].kind for name in sample)
         return kept
 
-    def _note(self, request: DrawingRequest, name: str, data: bytes) -> bytes:
-        self.drawn[_kind(request)] += 1
+    def _note(self, known: _Named, data: bytes) -> bytes:
+        self.drawn[known.kind] += 1
         if self._kept:
-            self._kept.put(name, data)
-        return self._remember(name, data)
+            self._kept.put(known.name, data)
+        return self._remember(known.name, data)
 
     def _remember(self, name: str, data: bytes) -> bytes:
         while len(self._made) >= _MOST:
@@ -203,12 +206,22 @@ class DrawingRun:
         self._begun.clear()
 
 
-def _name(request: DrawingRequest) -> str:
-    return hashlib.sha256(request.key.encode()).hexdigest()
+class _Named(NamedTuple):
+    """A request that may be kept. Its key, which may take long to make, is made once."""
+
+    name: str
+    """Digest of the key."""
+    kind: str
+    """Kind that the key begins with."""
+    request: DrawingRequest
 
 
-def _kind(request: DrawingRequest) -> str:
-    return request.key.partition(" ")[0]
+def _named(request: DrawingRequest) -> _Named | None:
+    """The request by name; None if it must not be kept."""
+    key = request.key
+    if not key:
+        return None
+    return _Named(hashlib.sha256(key.encode()).hexdigest(), key.partition(" ")[0], request)
 
 
 def _draw(requests: Sequence[DrawingRequest]) -> list[bytes]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..builders.build_result import Build
 from ..release import CHECKSUMS, ReleaseError, foreign_files, read_checksums, sha256_file
 from ..schema import SeededRow
-from ..storage import whole_folder, write_whole
+from ..storage import collector_paused, whole_folder, write_whole
 from .baselines import Baseline
 from .documents import SAMPLE_COLUMNS, render_documents
 from .manifest import MANIFEST, CardSample, Manifest, collect, read_manifest, write_manifest
@@ -77,7 +77,7 @@ def write_releases(
     was. The last folder is replaced first: a run killed in between leaves the public release old,
     and the next run repairs it. Raises what `staged` raises.
     """
-    with ExitStack() as stack:
+    with collector_paused(), ExitStack() as stack:
         folders = [stack.enter_context(staged(out)) for out in outs]
         targets = zip(outs, make(), folders, strict=True)
         return {

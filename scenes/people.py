@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageColor, ImageDraw
 
+from .layers import reduced
 from .sprites import TONES, bust, clothes, sprite
 
 WIDTH, HEIGHT = 300, 340
@@ -74,25 +75,9 @@ def draw_person(name: str, posture: Posture, scale: float, tone: str = "") -> Im
         if abs(arm[0]) >= 60 or abs(arm[1]) > 60:
             pen.arm(*joints, worn.body)
     _paste_prop(canvas, worn.prop, arms[0][2], factor)
-    return _reduced(canvas)
-
-
-def _reduced(canvas: Image.Image) -> Image.Image:
-    """A canvas reduced to its size in pixels. What is empty of it, about half, costs no time."""
-    drawn = canvas.getbbox()
-    small = Image.new("RGBA", (canvas.width // _SUPERSAMPLING, canvas.height // _SUPERSAMPLING))
-    if drawn is not None:
-        left, top = (side // _SUPERSAMPLING for side in drawn[:2])
-        right, bottom = (-(-side // _SUPERSAMPLING) for side in drawn[2:])
-        drawing = canvas.crop(
-            (
-                left * _SUPERSAMPLING,
-                top * _SUPERSAMPLING,
-                right * _SUPERSAMPLING,
-                bottom * _SUPERSAMPLING,
-            )
-        )
-        small.paste(drawing.reduce(_SUPERSAMPLING), (left, top))
+    small = Image.new("RGBA", (size[0] // _SUPERSAMPLING, size[1] // _SUPERSAMPLING))
+    if (drawn := reduced(canvas, _SUPERSAMPLING)) is not None:
+        small.paste(drawn.image, drawn.corner)
     return small
 
 

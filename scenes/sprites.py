@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
 PROP = "prop "
@@ -115,28 +116,35 @@ def sprite(name: str) -> Image.Image:
     return _sheet().crop(_entry(name)["box"])
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=320)  # each person in each tone: 30 MB
 def bust(name: str, tone: str = "") -> Image.Image:
     """RGBA image of a person's head and shoulders in a tone of `TONES`; in Noto's yellow for any
     other."""
     image, colors = sprite(name), TONES.get(tone)
     if colors is None:
         return image
-    pixels = np.asarray(image, dtype=np.int32)
-    skin, shade, dark = np.moveaxis(
-        np.asarray(sprite(MASK + art(name)), dtype=np.int32)[..., :3, None], 2, 0
-    )
-    base = pixels[..., :3]
-    change = 100 * (skin * _apart(colors.skin, YELLOW) + shade * _apart(colors.shade, YELLOW_SHADE))
-    change += dark * base * (colors.brightness - 100)
-    toned = (base + (change + 12_750) // 25_500).clip(0, 255)  # whole numbers: alike everywhere
-    return Image.fromarray(np.concatenate([toned, pixels[..., 3:]], axis=2).astype(np.uint8))
+    *bands, alpha = image.split()
+    skin, shade, dark = map(_numbers, sprite(MASK + art(name)).split()[:3])
+    darker = dark * (colors.brightness - 100)
+    toned = []
+    for band, of_skin, of_shade in zip(
+        bands, _apart(colors.skin, YELLOW), _apart(colors.shade, YELLOW_SHADE), strict=True
+    ):
+        base = _numbers(band)
+        change = skin * (100 * of_skin) + shade * (100 * of_shade) + darker * base
+        level = base + (change + 12_750) // 25_500  # whole numbers: alike everywhere
+        toned.append(Image.fromarray(level.clip(0, 255).astype(np.uint8)))
+    return Image.merge("RGBA", [*toned, alpha])
 
 
-def _apart(color: str, other: str) -> Any:
-    return np.subtract(
-        *(np.array(ImageColor.getrgb(name), dtype=np.int32) for name in (color, other))
-    )
+def _numbers(band: Image.Image) -> NDArray[np.int32]:
+    return np.asarray(band, dtype=np.int32)
+
+
+def _apart(color: str, other: str) -> list[int]:
+    """How far a color is from another, by band."""
+    colors = (ImageColor.getrgb(name) for name in (color, other))
+    return [level - from_level for level, from_level in zip(*colors, strict=True)]
 
 
 def art(name: str) -> str:

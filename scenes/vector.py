@@ -16,10 +16,11 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from PIL import Image, ImageColor, ImageDraw, ImageFilter, ImageFont, ImageOps
+from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageFilter, ImageFont, ImageOps
 
 from ..errors import DataError
 from ..schema import Struct
+from .layers import Reduced, reduced
 from .people import Point
 from .sprites import sprite
 
@@ -38,6 +39,8 @@ KINDS = ("rect", "ellipse", "polygon", "line", "curve", "path", "arc", "text", "
 
 _SUPER = 2
 _OUTLINE = "#2b2b2b"
+_BLUR = 5
+_SPREAD = _BLUR + 1
 _PAPERS = ("#f4efe6", "#e9f0ee", "#eef0f6", "#f3ecec", "#eef2e4", "#f5f1d9", "#e6e9ee", "#f6f6f4")
 
 
@@ -126,9 +129,15 @@ class Turn:
     """Turned clockwise by a quarter, after the others: left comes on top."""
 
     def __call__(self, point: Point) -> Point:
-        x, y = point
-        x, y = (1 - x if self.mirrored else x), (1 - y if self.upside else y)
-        return (1 - y, x) if self.quarter else (x, y)
+        return self.all([point])[0]
+
+    def all(self, points: list[Point]) -> list[Point]:
+        """Where each point of the stage comes to lie."""
+        if self.mirrored:
+            points = [(1 - x, y) for x, y in points]
+        if self.upside:
+            points = [(x, 1 - y) for x, y in points]
+        return [(1 - y, x) for x, y in points] if self.quarter else points
 
 
 @dataclass(frozen=True)
@@ -169,13 +178,15 @@ def draw_vector(image: VectorImage) -> Image.Image:
     paper = rng.choice(_PAPERS)
     back = Image.new("RGB", (side, side), _ground(image, paper))
     x0, y0, x1, y1 = image.stage
+    width, height, left, top = x1 - x0, y1 - y0, *shift
 
-    def place(point: Point) -> Point:
-        x, y = point
-        x, y = x0 + x * (x1 - x0), y0 + y * (y1 - y0)
-        return (shift[0] + x * scale) * side, (shift[1] + y * scale) * side
+    def place(points: list[Point]) -> list[Point]:
+        return [
+            ((left + (x0 + x * width) * scale) * side, (top + (y0 + y * height) * scale) * side)
+            for x, y in points
+        ]
 
-    unit = scale * side * min(x1 - x0, y1 - y0)
+    unit = scale * side * min(width, height)
     stage_box = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
     scene = _Pen(back, place, unit, replace(image, turn=image.scene_turn))
     for shape in image.scene:
@@ -186,11 +197,7 @@ def draw_vector(image: VectorImage) -> Image.Image:
         return back.reduce(_SUPER)
     things = Image.new("RGBA", (side, side), (0, 0, 0, 0))
     _draw_things(_Pen(things, place, unit, image), image, stage_box)
-    return _shaded(
-        back.reduce(_SUPER),
-        things.reduce(_SUPER),
-        rng,
-    )
+    return _shaded(back.reduce(_SUPER), reduced(things, _SUPER), rng)
 
 
 def _draw_things(pen: _Pen, image: VectorImage, stage_box: PlacedPart) -> None:
@@ -223,13 +230,13 @@ def color(name: str) -> tuple[int, ...]:
         ) from None
 
 
-def _shaded(back: Image.Image, things: Image.Image, rng: random.Random) -> Image.Image:
+def _shaded(back: Image.Image, things: Reduced | None, rng: random.Random) -> Image.Image:
     """With a shadow, light from one side, soft edges and an uneven ground."""
-    shadow = things.getchannel("A").filter(ImageFilter.BoxBlur(5))
-    offset = Image.new("L", shadow.size)
-    offset.paste(shadow.point([i * 2 // 5 for i in range(256)]), (rng.randint(-6, 6), 6))
-    back.paste((20, 20, 25), (0, 0), offset)
-    back.paste(things, (0, 0), things)
+    aside = rng.randint(-6, 6)
+    if things is not None:
+        shadow, (left, top) = _shadow(things, back.size)
+        back.paste((20, 20, 25), (left + aside, top + 6), shadow)
+        back.paste(things.image, things.corner, things.image)
     back = back.filter(ImageFilter.BoxBlur(0.5))
     noise = np.random.default_rng(rng.randrange(2**32)).integers(-7, 8, (24, 24, 3))
     angle = rng.uniform(0, 2 * math.pi)
@@ -237,8 +244,21 @@ def _shaded(back: Image.Image, things: Image.Image, rng: random.Random) -> Image
     light = 14 * (math.cos(angle) * xs + math.sin(angle) * ys)
     field = (128 + light[..., None] + noise).clip(0, 255).astype(np.uint8)
     spread = Image.fromarray(field).resize(back.size, Image.Resampling.BILINEAR)
-    lit = np.asarray(back, dtype=np.int16) + np.asarray(spread, dtype=np.int16) - 128
-    return Image.fromarray(lit.clip(0, 255).astype(np.uint8))
+    return ImageChops.add(back, spread, offset=-128)
+
+
+def _shadow(things: Reduced, size: tuple[int, int]) -> tuple[Image.Image, tuple[int, int]]:
+    """The shadow of things on an image of a size, as a mask, and its corner under the things."""
+    left, top, right, bottom = things.box
+    # The blur takes what lies beyond an edge to be as the edge is: empty, or that of the image.
+    box = (
+        *(max(0, left - _SPREAD), max(0, top - _SPREAD)),
+        *(min(size[0], right + _SPREAD), min(size[1], bottom + _SPREAD)),
+    )
+    mask = Image.new("L", (box[2] - box[0], box[3] - box[1]))
+    mask.paste(things.image.getchannel("A"), (left - box[0], top - box[1]))
+    blurred = mask.filter(ImageFilter.BoxBlur(_BLUR))
+    return blurred.point([i * 2 // 5 for i in range(256)]), box[:2]
 
 
 class _Pen:
@@ -247,7 +267,7 @@ class _Pen:
     def __init__(
         self,
         layer: Image.Image,
-        place: Callable[[Point], Point],
+        place: Callable[[list[Point]], list[Point]],
         unit: float,
         image: VectorImage,
     ) -> None:
@@ -262,16 +282,16 @@ class _Pen:
         """Draws a shape of a part; unless `turned`, only the place of the part turns."""
         kind = shape.kind
         if kind in ("text", "sprite"):
-            x, y = self._at(shape.at, box, turned)
+            [center] = self._at([shape.at], box, turned)
             w, h = box.size
             if turned and self._turn.quarter:
                 w, h = h, w
             if kind == "text":
-                self._text(shape, box, (x, y), width=w * shape.size[0], height=h)
+                self._text(shape, box, center, width=w * shape.size[0], height=h)
             else:
-                self._sprite(shape, (x, y), size=(w, h), turned=turned)
+                self._sprite(shape, center, size=(w, h), turned=turned)
             return
-        points = [self._at(p, box, turned) for p in outline(shape)]
+        points = self._at(outline(shape), box, turned)
         fill, stroke, width = self._colors(shape)
         if fill is not None:
             self._draw.polygon(points, fill)
@@ -280,12 +300,12 @@ class _Pen:
             pixels = max(1, round(width * self._unit))
             self._draw.line([*points, *points[:2]] if closed else points, stroke, pixels, "curve")
 
-    def _at(self, point: Point, box: PlacedPart, turned: bool) -> Point:
-        (x, y), (w, h) = box.center, box.size
-        if turned:
-            return self._place(self._turn((x + (point[0] - 0.5) * w, y + (point[1] - 0.5) * h)))
-        x, y = self._turn((x, y))
-        return self._place((x + (point[0] - 0.5) * w, y + (point[1] - 0.5) * h))
+    def _at(self, points: Sequence[Point], box: PlacedPart, turned: bool) -> list[Point]:
+        """Pixels of points of a box. A shape has many: they take few calls."""
+        center, (w, h) = box.center, box.size
+        x, y = center if turned else self._turn(center)
+        on_stage = [(x + (across - 0.5) * w, y + (down - 0.5) * h) for across, down in points]
+        return self._place(self._turn.all(on_stage) if turned else on_stage)
 
     def _colors(
         self, shape: VectorShape
@@ -380,7 +400,7 @@ def outline(shape: VectorShape) -> list[Point]:
             box = shape.ellipse or shape.arc
             assert box
             start, end = shape.degrees if shape.arc else (0.0, 354.0)
-            return list(_round(box, start, end))
+            return _round(box, start, end)
         case "polygon":
             return list(shape.polygon)
         case "line":
@@ -388,16 +408,21 @@ def outline(shape: VectorShape) -> list[Point]:
         case "curve":
             return _smooth(shape.curve, closed=bool(shape.fill))
         case "path":
-            return list(_path(shape.path))
+            return list(_path_points(shape.path))
     raise ShapeError(f"a {shape.kind} has no outline", code="unsupported")
 
 
-def _round(box: Extent, start: float, end: float) -> Iterator[Point]:
+def _round(box: Extent, start: float, end: float) -> list[Point]:
     cx, cy, rx, ry = *_center(box), (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
+    return [(cx + rx * cosine, cy + ry * sine) for cosine, sine in _arc(start, end)]
+
+
+@lru_cache(maxsize=256)
+def _arc(start: float, end: float) -> tuple[Point, ...]:
+    """Points of the unit circle between two angles, degrees."""
     steps = max(2, math.ceil(abs(end - start) / 6))
-    for step in range(steps + 1):
-        angle = math.radians(start + (end - start) * step / steps)
-        yield cx + rx * math.cos(angle), cy + ry * math.sin(angle)
+    angles = [math.radians(start + (end - start) * step / steps) for step in range(steps + 1)]
+    return tuple((math.cos(angle), math.sin(angle)) for angle in angles)
 
 
 def _center(box: Extent) -> Point:
@@ -427,6 +452,12 @@ def _spline(*values: float) -> float:
 
 
 _ARGUMENTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "Q": 4, "Z": 0}
+
+
+@lru_cache(maxsize=4096)
+def _path_points(text: str) -> tuple[Point, ...]:
+    """Cached, because each layout and style of a drawing has the paths of the others."""
+    return tuple(_path(text))
 
 
 def _path(text: str) -> Iterator[Point]:

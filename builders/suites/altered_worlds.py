@@ -51,6 +51,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
         )
     texts = world_prompts(law, scene, entry, control)
     _, used_scene = shortened(law, scene, entry.short)
+    timed = time_clause(used_scene.scene)
     questions: dict[str, Any] = {
         name: KeyedQuestion(
             text=getattr(scene, f"q_{name}").text,
@@ -71,7 +72,7 @@ def group_rows(banks: Banks, file: str, law: Law, scene: CounterfactualScene) ->
             depth=entry.depth,
             naive_outcome=entry.naive_outcome,
             logic_kind=entry.logic_kind,
-            timed=time_clause(used_scene.scene),
+            timed=timed,
             presence=entry.presence,
             **questions,
             status=scene.status,
