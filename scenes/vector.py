@@ -20,7 +20,7 @@ from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageFilter, ImageFont
 
 from ..errors import DataError
 from ..schema import Struct
-from .layers import Reduced, reduced
+from .layers import Reduced, reduced, soft_outline
 from .people import Point
 from .sprites import sprite
 
@@ -39,8 +39,6 @@ KINDS = ("rect", "ellipse", "polygon", "line", "curve", "path", "arc", "text", "
 
 _SUPER = 2
 _OUTLINE = "#2b2b2b"
-_BLUR = 5
-_SPREAD = _BLUR + 1
 _PAPERS = ("#f4efe6", "#e9f0ee", "#eef0f6", "#f3ecec", "#eef2e4", "#f5f1d9", "#e6e9ee", "#f6f6f4")
 
 
@@ -234,8 +232,9 @@ def _shaded(back: Image.Image, things: Reduced | None, rng: random.Random) -> Im
     """With a shadow, light from one side, soft edges and an uneven ground."""
     aside = rng.randint(-6, 6)
     if things is not None:
-        shadow, (left, top) = _shadow(things, back.size)
-        back.paste((20, 20, 25), (left + aside, top + 6), shadow)
+        shadow, (left, top) = soft_outline(things, back.size, radius=5)
+        dimmed = shadow.point([i * 2 // 5 for i in range(256)])
+        back.paste((20, 20, 25), (left + aside, top + 6), dimmed)
         back.paste(things.image, things.corner, things.image)
     back = back.filter(ImageFilter.BoxBlur(0.5))
     noise = np.random.default_rng(rng.randrange(2**32)).integers(-7, 8, (24, 24, 3))
@@ -245,20 +244,6 @@ def _shaded(back: Image.Image, things: Reduced | None, rng: random.Random) -> Im
     field = (128 + light[..., None] + noise).clip(0, 255).astype(np.uint8)
     spread = Image.fromarray(field).resize(back.size, Image.Resampling.BILINEAR)
     return ImageChops.add(back, spread, offset=-128)
-
-
-def _shadow(things: Reduced, size: tuple[int, int]) -> tuple[Image.Image, tuple[int, int]]:
-    """The shadow of things on an image of a size, as a mask, and its corner under the things."""
-    left, top, right, bottom = things.box
-    # The blur takes what lies beyond an edge to be as the edge is: empty, or that of the image.
-    box = (
-        *(max(0, left - _SPREAD), max(0, top - _SPREAD)),
-        *(min(size[0], right + _SPREAD), min(size[1], bottom + _SPREAD)),
-    )
-    mask = Image.new("L", (box[2] - box[0], box[3] - box[1]))
-    mask.paste(things.image.getchannel("A"), (left - box[0], top - box[1]))
-    blurred = mask.filter(ImageFilter.BoxBlur(_BLUR))
-    return blurred.point([i * 2 // 5 for i in range(256)]), box[:2]
 
 
 class _Pen:

@@ -100,6 +100,21 @@ def test_a_damaged_drawing_is_drawn_again(
     assert drawn_by(images)[1].taken == {"gold": len(images)}  # and kept anew
 
 
+def test_the_name_of_a_drawing_is_made_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long to write an image's whole content as to draw a part of it."""
+    made: list[str] = []
+    key = GoldRequest.key.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        GoldRequest, "key", property(lambda request: made.append(text := key(request)) or text)
+    )
+    images = some_images(2)
+    drawn_by(images)
+    assert len(made) == 2 * len(images)  # begun, and asked for
+    made.clear()
+    assert drawn_by(images)[1].again.total() == min(len(images), LEAST_AGAIN)
+    assert len(made) == 2 * len(images)
+
+
 def test_a_wrong_drawing_with_a_right_digest_discredits_all(
     cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,5 +1,6 @@
 """A release folder is replaced whole or stays as it was, whatever happens during a build."""
 
+import gc
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 from refusals import assert_refused, raises
 from releases import ATTRIBUTES, RULES, small_release
 
-from counterprior.cards.write import check_keeps, staged
+from counterprior.builders.build_result import Build
+from counterprior.cards.write import check_keeps, staged, write_releases
 from counterprior.errors import InUseError
 from counterprior.release import ReleaseError, verify
 
@@ -26,6 +28,19 @@ def test_a_build_that_fails_leaves_the_old_release(release: Path) -> None:
         raise KeyboardInterrupt
     assert verify(release) == []
     assert [path.name for path in release.parent.iterdir() if path != release] == [".release.lock"]
+
+
+def test_rows_are_not_searched_for_garbage_while_they_are_made(tmp_path: Path) -> None:
+    collecting = []
+
+    def fail() -> list[Build]:
+        collecting.append(gc.isenabled())
+        raise KeyboardInterrupt
+
+    assert gc.isenabled()
+    with pytest.raises(KeyboardInterrupt):
+        write_releases(fail, [tmp_path / "release"])
+    assert collecting == [False] and gc.isenabled()
 
 
 def test_a_second_build_of_one_folder_is_refused(release: Path) -> None:
