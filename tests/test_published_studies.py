@@ -102,6 +102,7 @@ def test_what_a_page_shows_is_recomputed(page: Path, study: str, layout: str, op
         assert rows and [row for row in map(shown, rows) if row not in parts] == [], page
 
 
+@pytest.mark.slow
 def test_what_the_loop_is_expected_to_do_is_recomputed() -> None:
     expected = opened(BENCHMARKS / "recaptioning.py").expected
     gains, loop = (

@@ -467,6 +467,7 @@ def test_reviewers_are_calibrated_on_the_first_ten(play: Any, tmp_path: Path, ph
     assert archive(tmp_path)["calibration"]["items"] == 10
 
 
+@pytest.mark.slow
 def test_the_game_by_command(cli: Any, tmp_path: Path, photos: Path) -> None:
     """Annotates again what the reviewer rejects, prints the cycles and replays them."""
     author = {"role": "consistency/screener", "contains": [], "answer": sound("screener", None)}  # type: ignore[arg-type]

@@ -85,6 +85,7 @@ def test_a_replay_is_offline_free_and_the_same(
     assert stage.paid == CALLS and ledger.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_changed_prompt_file_is_shown(
     stage: Any, small_bank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_changed_prompt_file_is_shown(
     assert stage.paid == CALLS
 
 
+@pytest.mark.slow
 def test_other_settings_with_an_old_ledger_are_an_error(
     stage: Any, small_bank: Path, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def run(cli: Callable[..., Any], text_release: Path, tmp_path: Path) -> Callable
     return evaluate
 
 
+@pytest.mark.slow
 @PROTOCOLS
 def test_a_run_waits_for_a_server_that_is_busy_when_it_is_checked(
     server: Any, protocol: str, run: Callable[[str], Any], fault: Any

@@ -91,6 +91,7 @@ LATER = {
 """Bank file -> an entry that joins after those of the page."""
 
 
+@pytest.mark.slow
 def test_rows_of_additions_stay_when_others_join(bank: Path, tmp_path: Path) -> None:
     grown = Path(shutil.copytree(bank, tmp_path / "grown"))
     for name, entry in LATER.items():

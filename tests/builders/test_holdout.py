@@ -186,6 +186,7 @@ def test_the_split_knows_no_order_and_no_other_config(
     assert alone.commitment.full_hmac != expected.commitment.full_hmac
 
 
+@pytest.mark.slow
 def test_about_the_share_is_held_out_and_another_salt_holds_out_others(full: Build) -> None:
     rows = {config.name: config.rows for config in full.configs}
     one, two = (divide(rows, Secret(0.2, salt)).held for salt in (SALT, SALT + b"!"))
@@ -328,6 +329,7 @@ def test_both_folders_say_what_they_are(parts: tuple[Path, Path]) -> None:
         assert f"{rows} rows (complete), {418 - rows} more" in record_set["description"]
 
 
+@pytest.mark.slow
 def test_errata_go_where_their_rows_would(full: Build) -> None:
     """A retired entry has no row; the public list must not name a held-out one."""
     secret = Secret(0.3, SALT)

@@ -119,6 +119,7 @@ def test_rejects_bad_places_and_benchmarks_without_tasks(hub: LoopbackHub) -> No
         benchmark(hub)
 
 
+@pytest.mark.slow
 def test_the_command_opens_it_for_the_model_of_the_run(
     hub: LoopbackHub, tmp_path: Path, cli: ForkingCommand
 ) -> None:

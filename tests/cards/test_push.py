@@ -257,6 +257,7 @@ def test_a_missing_xet_storage_is_no_passing_failure_however_it_is_wrapped() -> 
     assert "set HF_HUB_DISABLE_XET=1" in str(Repository("a/b").named(failed))
 
 
+@pytest.mark.slow
 def test_a_request_that_hangs_has_failed(world: World, tmp_path: Path) -> None:
     with copied(world, tmp_path) as hub:
         hub.before("POST", "/commit/main$", lambda: time.sleep(1))
@@ -382,6 +383,7 @@ def test_a_hold_out_never_becomes_public(tmp_path: Path) -> None:
         assert "extra_gated_prompt" in hub.tree(REPO, "main")["README.md"].decode()
 
 
+@pytest.mark.slow
 def test_published_files_are_dropped_only_on_purpose(world: World, tmp_path: Path) -> None:
     only = small_release(tmp_path / "only", (ATTRIBUTES,))
     with copied(world, tmp_path) as hub:
@@ -395,6 +397,7 @@ def test_published_files_are_dropped_only_on_purpose(world: World, tmp_path: Pat
         assert hub.tree(REPO, "v1.0.0") == world.old
 
 
+@pytest.mark.slow
 def test_another_license_needs_a_flag(world: World, tmp_path: Path) -> None:
     def relicensed(rows: list[Row]) -> list[Row]:
         return [rows[0].model_copy(update={"license": "MIT"}), *rows[1:]]

@@ -33,6 +33,7 @@ def files(root: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_a_rebuild_elsewhere_in_another_order_is_the_same_to_the_byte(
     text_release: Path, tmp_path: Path, cli: Run
 ) -> None:
@@ -63,6 +64,7 @@ def test_seed_pictures_do_not_depend_on_the_number_of_processes(
     assert draw_seeds(bare, "render:", lambda drawn: None) == rows
 
 
+@pytest.mark.slow
 def test_without_pictures_the_configs_are_previews(tmp_path: Path, cli: Run) -> None:
     out = tmp_path / "bare"
     done = cli("build", "--out", out, "--config", "i2i_correctness", "--seed-images", "none")
@@ -151,6 +153,7 @@ def test_a_bank_with_a_bad_row_does_not_build(tmp_path: Path, cli: Run) -> None:
     assert_refused(done, "failed-checks", "t2i_homogenization-", "'beside'", exit_code=1)
 
 
+@pytest.mark.slow
 def test_a_retired_entry_leaves_the_config_and_stands_in_the_errata(
     text_release: Path, tmp_path: Path, cli: Run
 ) -> None:

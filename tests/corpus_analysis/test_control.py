@@ -158,6 +158,7 @@ def photographs(folder: Path, share: float) -> tuple[Path, Path, Path]:
     return write("part.json", 20), write("all.json", 40), people
 
 
+@pytest.mark.slow
 def test_bias_of_a_judge_is_measured_and_corrected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

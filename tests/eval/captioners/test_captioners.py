@@ -59,6 +59,7 @@ def test_a_server_is_shown_the_image_and_the_instruction_alone(
     assert [part["type"] for part in server.asked[-1].body["messages"][-1]["content"]] == ["text"]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_pays_for_no_caption_twice(server: Any, plan: CallPlan) -> None:
     server.answer = lambda body: "A cat."
     first = as_captioner(server.spec("openai"), plan)
@@ -107,6 +108,7 @@ def test_a_paid_captioner_needs_a_plan() -> None:
         as_captioner(7)
 
 
+@pytest.mark.slow
 def test_a_model_without_chat_is_refused(checkpoint: Callable[[str], Path]) -> None:
     captioner = as_captioner(f"hf-vlm:{checkpoint('paligemma')}?device=cpu&max_tokens=5")
     with raises("load-failed", "no chat template", "instruction-tuned", error=LoadError):

@@ -98,6 +98,7 @@ def test_an_edit_shows_its_source_first() -> None:
     assert [scene.pose_of("dog") for scene in scenes] == ["", "lying", "lying"]
 
 
+@pytest.mark.slow
 def test_clips_of_a_folder_are_judged_and_broken_ones_named(
     text_release: Path, tmp_path: Path, cli: Any
 ) -> None:

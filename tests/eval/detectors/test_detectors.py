@@ -656,6 +656,7 @@ def test_perturbations_change_pixels_as_their_type_says(image: Image.Image) -> N
     assert smooth.std() < 0.6 * plain.std()
 
 
+@pytest.mark.slow
 def test_rendered_pictures_from_detector_to_verdict_and_back(tmp_path: Path) -> None:
     pictures = [
         ImageToCheck(f"s{i}", f"p{i // 2}", relation, "cat", "dog", rendered(*pair, i))

@@ -169,6 +169,7 @@ def test_labels_give_agreement_and_a_corrected_score(
     assert corrected["n"] + sum(corrected["excluded"].values()) == 20
 
 
+@pytest.mark.slow
 def test_labels_of_several_runs_name_their_images(judged: Path, tmp_path: Path, cli: Run_) -> None:
     labels, other = tmp_path / "labels.csv", tmp_path / "other"
     count = truth_labels(judged, labels, 0.5)

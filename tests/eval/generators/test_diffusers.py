@@ -334,6 +334,7 @@ def test_edits_are_drawn_in_batches_too(checkpoint: Checkpoint) -> None:
     assert generator._batches == {True: MeasuredBatch(2)}
 
 
+@pytest.mark.slow
 def test_turns_batching_off_if_it_changes_images(
     checkpoint: Checkpoint,
     monkeypatch: pytest.MonkeyPatch,

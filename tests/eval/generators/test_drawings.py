@@ -193,6 +193,7 @@ def test_worlds_are_scored_by_what_was_drawn(full_release: Path, tmp_path: Path,
     assert made >= 3
 
 
+@pytest.mark.slow
 def test_drawn_pairs_are_judged_by_their_record(
     text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

@@ -393,6 +393,7 @@ def test_a_dataset_of_the_hub_is_pinned_to_a_commit(
         open_generator("folder:some/typo?layout=imagedataset")
 
 
+@pytest.mark.slow
 def test_a_run_on_another_benchmarks_folder(
     text_release: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -121,6 +121,7 @@ def test_the_chosen_image_is_the_best_and_says_so(tmp_path: Path) -> None:
     assert len(by_case) == 6
 
 
+@pytest.mark.slow
 def test_a_choice_among_noise_looks_good_only_to_who_chose(tmp_path: Path, on_path: str) -> None:
     out = make(tmp_path / "run", f"best-of:4?by={on_path}", count=5)
     curve = best_of_curve(out, ["pixels"], rows=rows(5))["curve"]

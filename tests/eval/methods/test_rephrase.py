@@ -47,6 +47,7 @@ def method(server: WireServer, options: str = "") -> str:
     return f"rephrase:{server.spec('openai')}{options}"
 
 
+@pytest.mark.slow
 def test_the_order_of_mention_has_no_effect_any_more(server: WireServer, tmp_path: Path) -> None:
     server.answer = obedient
     settings = RunSettings(SUITE, "trial", tmp_path / "run")

@@ -205,6 +205,7 @@ def test_a_method_is_refused_before_the_first_image(
     assert not (tmp_path / "run" / "images").exists()
 
 
+@pytest.mark.slow
 def test_a_run_with_a_method_resumes_only_with_the_same(
     cli: Callable[..., Any], text_release: Path, tmp_path: Path
 ) -> None:

@@ -553,6 +553,7 @@ def test_layers_for_boxes_are_added_to_a_trained_organism_of_drawn_scenes(
     assert not (tmp_path / "out" / MODEL).exists()
 
 
+@pytest.mark.slow
 def test_rough_boxes_are_near_their_figures() -> None:
     for variant in range(24):
         for figures in (("cow", "eagle"), ("guinea pig", "fox"), ("frog",)):

@@ -176,6 +176,7 @@ def order_effect(generator: str, seeds: int, limit: int | None, out: Path) -> An
     return result.scores
 
 
+@pytest.mark.slow
 def test_one_follows_word_order_and_one_does_not(tmp_path: Path) -> None:
     biased = order_effect("organism:biased?steps=4", 1, 3, tmp_path / "biased")
     even = order_effect("organism:even?steps=4", 1, 3, tmp_path / "even")

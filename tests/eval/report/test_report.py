@@ -800,6 +800,7 @@ def test_runs_under_other_judges_or_rows_are_refused(runs: dict[str, Path], tmp_
         report_of([one, one], tmp_path / "site")
 
 
+@pytest.mark.slow
 def test_a_run_without_a_usable_answer_is_unranked(runs: dict[str, Path], tmp_path: Path) -> None:
     judges: list[tuple[Mapping[str, str], Say]] = [
         (PIXELS, lambda *_: Verdict("unparsed")),

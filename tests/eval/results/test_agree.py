@@ -149,6 +149,7 @@ def prompts_with_seeds(seed: int, alike: float = 1.0) -> tuple[list[dict[str, An
     return rows, [{"sample_id": f"s{i}", "label": int(y[i] > 0)} for i in range(100)]
 
 
+@pytest.mark.slow
 def test_seeds_of_a_prompt_are_no_independent_evidence(tmp_path: Path) -> None:
     """Score and label have nothing in common but the prompt of each image."""
     held: dict[str, list[bool]] = {"prompt_id": [], "sample": []}

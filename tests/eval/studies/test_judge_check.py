@@ -175,6 +175,7 @@ def test_a_judge_that_cannot_be_believed_is_named_above_the_scores(
         assert shown.count('class="doubt"') == 1 and doubt in html.unescape(shown)
 
 
+@pytest.mark.slow
 def test_a_study_checks_its_judges_first(
     release: Path, tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:

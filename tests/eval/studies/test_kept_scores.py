@@ -176,6 +176,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_a_run_holds_decides_its_scores(
     change: Callable[[Tables], None], tables: Tables
@@ -193,6 +194,7 @@ def test_whatever_a_run_holds_decides_its_scores(
     assert tables.table(cache=unmarked) == tables.fresh(), "from what is kept now"
 
 
+@pytest.mark.slow
 def test_labels_decide_scores(tables: Tables) -> None:
     without = tables.table()
     tables.mark(letters=False)  # labels decide none
@@ -208,6 +210,7 @@ def test_labels_decide_scores(tables: Tables) -> None:
     assert tables.table() == tables.fresh() != before
 
 
+@pytest.mark.slow
 def test_another_layout_takes_only_what_it_asks_for(tables: Tables) -> None:
     column = {"label": "far", "suite": SUITE, "score": "accuracy_reverse"}
     layout = tables.folder / "layout.yaml"
@@ -224,6 +227,7 @@ def test_another_layout_takes_only_what_it_asks_for(tables: Tables) -> None:
         assert group == "" or asked == tables.fresh(*words)
 
 
+@pytest.mark.slow
 def test_score_keeps_its_scores_too_and_by_its_options(tables: Tables) -> None:
     words = ("score", tables.run, "--json")
     first = tables.says(*words)
@@ -333,6 +337,7 @@ def _note_opened(event: str, words: tuple[Any, ...]) -> None:
         OPENED.append(os.fsdecode(words[0]))
 
 
+@pytest.mark.slow
 def test_every_file_that_scoring_reads_is_in_the_digest(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

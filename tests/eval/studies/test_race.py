@@ -226,6 +226,7 @@ def test_items_drawn_by_information_weigh_alike(size: int) -> None:
     assert drawn[items[0]] == pytest.approx(drawn[items[-1]], rel=0.2)  # nothing known: as the best
 
 
+@pytest.mark.slow
 def test_a_wrong_model_of_items_does_not_crown_the_worse() -> None:
     """Better on the most informative tenth, worse over all."""
     rates = np.array([[0.2, 0.6], [0.8, 0.4]])

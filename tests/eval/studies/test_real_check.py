@@ -251,6 +251,7 @@ def spatial_rows(folder: Path) -> Rows:
     return Rows.of(rows)
 
 
+@pytest.mark.slow
 def test_a_run_is_corrected_by_the_users_own_real_gold(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:
@@ -322,6 +323,7 @@ def test_a_server_that_is_down_does_not_keep_the_others_from_being_asked(
     assert alone.returncode != 0 and "127.0.0.1:9" in alone.stderr and not alone.stdout
 
 
+@pytest.mark.slow
 def test_own_prompts_are_corrected_by_real_gold_where_they_ask_the_same(
     tmp_path: Path, cli: Callable[..., CompletedProcess[str]]
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_judge_that_can_t_take_the_questions(full_release: Path, tmp_path: Pat
     assert plan.problems == ["judge p can't answer the questions of rule_decoupling (yes_no)"]
 
 
+@pytest.mark.slow
 def test_an_editing_suite_with_a_model_that_draws_from_a_text(
     full_release: Path, tmp_path: Path, checkpoint: Callable[[str], Path]
 ) -> None:

@@ -564,6 +564,7 @@ def pictured(name: str, row: Row, bias: str) -> tuple[list[Image.Image], Case]:
     return [made] if source is None else [source, made], case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "bias", "first", "second"),
     [
