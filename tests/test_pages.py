@@ -79,7 +79,7 @@ def test_the_page_of_options_has_a_table_for_each_registry() -> None:
         for kind in registry:
             assert f"`{kind}:{registry.argument(kind)}`" in page, kind
             for option in registry.options(kind).declared():
-                assert f"| `{option.name}` |" in page, (kind, option.name)
+                assert f"| `{option.name}`{{ .flag }} |" in page, (kind, option.name)
     for metric in option_tables.METRICS:
         assert f"| `{metric}` |" in page
     assert "<!-- options" not in page and "<!-- metrics" not in page

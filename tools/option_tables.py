@@ -50,7 +50,8 @@ def _rows(options: type[Options]) -> list[str]:
     rows = []
     for option in options.declared():
         default = f"`{option.default}`" if option.default else "required" * option.required
-        rows.append(row(f"`{option.name}`", option.form, default, option.help))
+        name = f"`{option.name}`{{ .flag }}"  # code that a narrow cell does not break
+        rows.append(row(name, option.form, default, option.help))
     if options.undeclared:
         rows.append(row("others", options.undeclared, "", ""))
     return rows

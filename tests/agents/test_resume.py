@@ -14,7 +14,6 @@ from counterprior.builders.authoring.constrained import author_constrained
 
 ROUNDS = 12
 CALLS = 3 * ROUNDS
-PRELOADED = ["counterprior.builders.authoring.constrained", "openai.resources.chat.completions"]
 LOOP = LoopSettings(rounds=ROUNDS, target=1000)
 
 
