@@ -31,8 +31,9 @@ for config in configs:
         assert table[0]["seed_image"].size == first["seed_image"].size
         assert table[0]["seed_image"].mode == "RGB"
     wanted = table[len(table) // 2]["id"]
-    some = datasets.load_dataset(root, config, split="test", filters=[("id", "=", wanted)])
-    assert list(some["id"]) == [wanted], config
+    if not datasets.__version__.startswith("2."):  # whose Parquet reader has no filters
+        some = datasets.load_dataset(root, config, split="test", filters=[("id", "=", wanted)])
+        assert list(some["id"]) == [wanted], config
     columns = datasets.load_dataset(root, config, split="test", columns=["id"])
     assert columns.column_names == ["id"]
     print(config, len(table))
