@@ -183,8 +183,12 @@ def fresh_cache(
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """The folder of lanes is not imported where none of them runs or is named."""
     named = any(LANES.name in argument for argument in config.args)
-    without = config.option.markexpr in ("slow", "not lane and not slow")
-    return (collection_path == LANES and without and not named) or None
+    return (collection_path == LANES and _leaves_out_lanes(config) and not named) or None
+
+
+def _leaves_out_lanes(config: pytest.Config) -> bool:
+    """Whether the marks that tests are chosen by leave out all lanes."""
+    return "not lane" in config.option.markexpr
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -222,7 +226,8 @@ def _leave_out_of_collections() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says after a run of lanes how long the tests of each file took, with their fixtures."""
-    if "lane" not in (marks := terminalreporter.config.option.markexpr) or "not lane" in marks:
+    config = terminalreporter.config
+    if "lane" not in config.option.markexpr or _leaves_out_lanes(config):
         return
     seconds, tests = Counter[str](), Counter[str]()
     for reports in terminalreporter.stats.values():

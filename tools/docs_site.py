@@ -3,8 +3,8 @@
 python tools/docs_site.py && mkdocs build --strict      # what `make docs` runs
 
 The references and the tables of options and papers are written anew each time and never committed.
-A symbolic link to each room lets the
-site's builder read the docstrings without importing the package.
+A symbolic link to each room lets the site's builder read the docstrings without importing the
+package.
 """
 
 from __future__ import annotations
