@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -146,9 +146,7 @@ class Options(BaseModel):
         for name in spec.options:
             if name not in forms and not cls.takes(name):
                 choices = [*forms, *([cls.undeclared] if cls.undeclared else [])]
-                near = get_close_matches(name, forms, n=1)
-                hint = f"did you mean {near[0]}? " if near else ""
-                hint += f"choose from {', '.join(choices)}" if choices else "it takes no options"
+                hint = choose_from(name, choices) if choices else "it takes no options"
                 raise UsageError(f"{spec.kind}: no option {name!r}", hint, code="unknown-option")
         try:
             return cls.model_validate(spec.options)
@@ -193,6 +191,13 @@ class Options(BaseModel):
             )
             for name, field in cls.model_fields.items()
         ]
+
+
+def choose_from(name: str, choices: Iterable[str]) -> str:
+    """Returns what to write instead of an unknown name: the nearest choice, and all of them."""
+    choices = list(choices)
+    near = get_close_matches(name, choices, n=1)
+    return (f"did you mean {near[0]}? " if near else "") + f"choose from {', '.join(choices)}"
 
 
 def _fields(options: Options) -> list[tuple[str, FieldInfo]]:

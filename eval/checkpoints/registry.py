@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 from ...errors import UsageError
 from ...extras import named_extras
-from ...specs import Options, Spec, load_factory, without_secrets
+from ...specs import Options, Spec, choose_from, load_factory, without_secrets
 
 T = TypeVar("T")
 
@@ -97,10 +96,8 @@ class Registry(Mapping[str, RegistryEntry], Generic[T]):
             raise UsageError(problem, self._removed[kind], code="removed-name")
         if kind not in self:
             kinds = sorted([*self, PYTHON])
-            near = get_close_matches(kind, kinds, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            hint += f"choose from {', '.join(kinds)}"
-            raise UsageError(f"no {self.noun} {kind!r}", hint, code="unknown-name")
+            problem = f"no {self.noun} {kind!r}"
+            raise UsageError(problem, choose_from(kind, kinds), code="unknown-name")
         module, _, name = self[kind].place.partition(":")
         with named_extras(kind):
             return getattr(import_module(module), name)

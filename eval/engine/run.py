@@ -211,7 +211,11 @@ class Run:
         """A new run, or the one that is there if it is of the same. Raises RunError if not."""
         if (root / HEADER).exists():
             run = cls.open(root, shard)
-            if difference := _difference(run.header, header):
+            difference = _difference(run.header, header)
+            if difference and run._may_be_found_by(header):
+                run.header = replace(run.header, generator=header.generator)
+                run._write_header()
+            elif difference:
                 raise RunError(
                     f"{root} is of another run: {difference}. Choose another --out",
                     code="another-run",
@@ -226,6 +230,14 @@ class Run:
             run._write_header()
         run._keep_cases(cases)
         return run
+
+    def _may_be_found_by(self, header: RunHeader) -> bool:
+        """Whether another spec may look for its images: no folder has had any so far, so there is
+        nothing that the other would contradict."""
+        others = replace(self.header, generator=header.generator)
+        kinds = {side.generator.get("kind") for side in (self.header, header)}
+        is_same = kinds == {"folder"} and not _difference(others, header)
+        return is_same and not any(image.status == "made" for image in self.images().values())
 
     def _write_header(self) -> None:
         plain = asdict(self.header)
@@ -432,9 +444,10 @@ class Run:
         or of several.
         """
         judges = [judge for judge in self.judges() if names or not judge.is_empty]
-        if not judges:
+        without_image = "" if names else self._nothing_to_judge()
+        if without_image or not judges:
             raise RunError(
-                self._nothing_to_judge()
+                without_image
                 or f"{self.root}: nobody has judged it; run `counterprior judge {self.root} "
                 f"--judge ...`",
                 code="nothing-judged",

@@ -2,9 +2,10 @@
 
 ``folder:DIR[?template={row}-{variant}-{seed}|manifest=FILE|layout=geneval][&name=WHOSE]``. That
 template is the default; its fields are `row`, `variant`, `seed`, `number` (which of the row's
-seeds, from 0), `id` (all of the default) and `prompt` (only letters and digits are compared). A
-name without an ending is tried with .png, .jpg, .jpeg and .webp, then with .mp4, .webm and .gif,
-then with these in capitals. For layouts of other benchmarks see `image_folders`.
+seeds, from 0), `nth` (the same from 1), `id` (all of the default) and `prompt` (only letters and
+digits are compared; `{prompt:.50}` is its first 50 characters). A name without an ending is tried
+with .png, .jpg, .jpeg and .webp, then with .mp4, .webm and .gif, then with these in capitals. For
+layouts of other benchmarks see `image_folders`.
 """
 
 from __future__ import annotations
@@ -23,20 +24,22 @@ from pydantic import Field
 from ...errors import DataError, UsageError
 from ...images import open_image
 from ...parsing import read_rows
-from ...specs import Options, Spec
+from ...specs import Options, Spec, choose_from
 from ..core import Case, ImageRequest
 from .image_folders.guessing import (
     corrected_spec,
     describe_folder,
     is_numbered,
+    numbered_spec,
+    odd_sizes,
     simple_name,
     stray_note,
     template_name,
 )
-from .image_folders.known import read_layout
+from .image_folders.known import image_of, read_layout
 from .image_folders.listing import ENDINGS, FoundImage, LayoutSource
 
-FIELDS = ("id", "row", "variant", "seed", "number", "prompt")
+FIELDS = ("id", "row", "variant", "seed", "number", "nth", "prompt")
 NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")
 """Endings of images and clips."""
 TEMPLATE = "{row}-{variant}-{seed}"
@@ -46,7 +49,7 @@ class FolderOptions(Options):
     """Options of `folder`."""
 
     template: str = TEMPLATE
-    """File name of a case, with the fields row, variant, seed, number, id and prompt."""
+    """File name of a case, with the fields row, variant, seed, number, nth, id and prompt."""
     manifest: Path | None = None
     """Table with the columns `case` and `file`, instead of a template."""
     layout: str = ""
@@ -88,8 +91,8 @@ class ImageFolder:
             raise UsageError(f"folder: template {template!r}: {error}", code="bad-spec") from None
         if unknown := named - set(FIELDS):
             raise UsageError(
-                f"folder: template {template!r} has unknown fields {sorted(unknown)}: "
-                f"choose from {', '.join(FIELDS)}",
+                f"folder: template {template!r} has unknown fields {sorted(unknown)}",
+                choose_from(min(unknown), FIELDS),
                 code="unknown-name",
             )
         self.root = root
@@ -152,25 +155,36 @@ class ImageFolder:
                 without[0].prompt,
                 self._advice(without[0], cases, used),
             )
+        if note := odd_sizes(self.root, used):
+            logging.getLogger(__name__).warning("%s: %s", self.root, note)
 
     def _advice(self, case: Case, cases: Sequence[Case], used: Collection[str]) -> str:
         """What the folder holds instead of a missing case, and how to name these files."""
         file = self.file_of(case)
         if file is None or isinstance(file, FoundImage):
             return ""
-        if used:
-            return stray_note(self.root, used, self._names(file)[0], NAMED)
         names = self._names(file)
+        if used:
+            return f"; looked for {names[0]}{stray_note(self.root, used, names[0], NAMED)}"
         looked_for = f"{names[0]}, or with {', '.join(NAMED[1:])}" if names[1:] else names[0]
         text = f"; looked for {looked_for}; {describe_folder(self.root, NAMED)}"
         if guess := corrected_spec(self.root, cases, NAMED, FIELDS):
             spec, count = guess
             return f"{text}; use --generator '{spec}', which has {count:,} of {len(cases):,}"
         if is_numbered(self.root, NAMED):
+            if guess := numbered_spec(self.root, cases):
+                spec, count = guess
+                listed = spec.partition("&prompts=")[2]
+                return (
+                    f"{text}; if the numbers are those of the lines of {listed}, use --generator "
+                    f"'{spec}', which has {count:,} of {len(cases):,}"
+                )
             return (
                 f"{text}; if the numbers are those of the lines of a list that `counterprior "
                 f"prompts` wrote, use --generator "
-                f"'folder:{self.root}?layout=numbered&prompts=prompts.jsonl'"
+                f"'folder:{self.root}?layout=numbered&prompts=prompts.jsonl'; if you have the list "
+                f"no more, `counterprior prompts --out prompts.jsonl` with the same --suite, "
+                f"--limit and --seeds writes it again"
             )
         return (
             f"{text}; name them by a template of {', '.join(f'{{{n}}}' for n in FIELDS)}, e.g. "
@@ -256,7 +270,16 @@ class LaidOutFolder(ImageFolder):
         super().__init__(source.root, name=name)
         self._layout = layout
         self._commit = commit
-        self._images = read_layout(layout, source)
+        try:
+            self._images = read_layout(layout, source)
+        except UsageError as error:
+            if error.code != "nothing-to-do":
+                raise
+            raise UsageError(
+                f"{error}; {describe_folder(self.root, NAMED)}",
+                f"--generator 'folder:{self.root}' tells which spec reads these",
+                code=error.code,
+            ) from None
 
     @classmethod
     def from_spec(cls, spec: Spec, options: FolderOptions) -> LaidOutFolder:
@@ -290,10 +313,13 @@ class LaidOutFolder(ImageFolder):
 
     def file_of(self, case: Case) -> FoundImage | None:
         """Finds the image by prompt, and by seed if the layout records it, else by seed number."""
-        images = self._images.get(case.prompt.strip(), [])
-        if any(image.seed is not None for image in images):
-            return next((image for image in images if image.seed == case.seed), None)
-        return images[case.number] if case.number < len(images) else None
+        return image_of(case, self._images)
+
+    def _advice(self, case: Case, cases: Sequence[Case], used: Collection[str]) -> str:
+        if (file := self.file_of(case)) is not None:
+            return f"; looked for {self._names(file.file)[0]}"
+        count = len(self._images.get(case.prompt.strip(), ()))
+        return f"; images of this prompt: {count:,}, prompts with images: {len(self._images):,}"
 
     def generate(self, request: ImageRequest) -> Path | Image:
         """Returns the file, or the image from a grid or a parquet file.

@@ -7,18 +7,23 @@ is named (`numbered`).
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ....errors import DataError, UsageError
 from ....parsing import read_json, read_rows
+from ....specs import choose_from
+from ...core import Case
 from ...questions.benchmark_files import whatsup_captions
 from .listing import ENDINGS, FoundImage, LayoutSource, Listed
 
 PROMPTS = ("prompt", "Prompt", "text", "caption", "prompt_en", "prompt_cn")
 """Columns of a prompt, the first that is there."""
+FILES = ("file_name", "file", "filename", "image_path", "image", "path")
+"""Columns of an image's path, the first that is there."""
 
 
 def geneval(source: LayoutSource) -> Listed:
@@ -124,9 +129,12 @@ def imagedataset(source: LayoutSource) -> Listed:
     """A Hugging Face dataset of images: an imagefolder with metadata, or parquet files.
 
     A prompt's images are told apart by `seed` where there is such a column, else by their order.
+    With ``prompts``, this table lists the images, with paths from its own folder or the images'.
     """
-    tables = sorted(source.root.rglob("*.parquet"))
-    metadata = [p for name in ("metadata.jsonl", "metadata.csv") for p in source.root.rglob(name)]
+    names = ("metadata.jsonl", "metadata.csv")
+    metadata = [path for name in names for path in source.root.rglob(name)]
+    tables = [] if source.prompts else sorted(source.root.rglob("*.parquet"))
+    metadata = [source.prompts] if source.prompts else metadata
     if not tables and not metadata:
         problem = f"folder: {source.root} holds neither parquet files nor metadata.jsonl"
         raise UsageError(problem, code="unknown-format")
@@ -143,13 +151,17 @@ def imagedataset(source: LayoutSource) -> Listed:
             yield prompt, FoundImage(file, row=number, seed=_seed(row))
     for path in sorted(metadata):
         for number, row in read_rows(path):
-            beside = path.parent.relative_to(source.root)
-            file = (beside / _text(row, path, number, ("file_name",))).as_posix()
-            yield _text(row, path, number, PROMPTS), FoundImage(file, seed=_seed(row))
+            file = _text(row, path, number, FILES)
+            beside = os.path.relpath(path.parent / file, source.root)
+            if source.prompts and not (source.root / beside).is_file():
+                beside = file
+            image = FoundImage(Path(beside).as_posix(), seed=_seed(row))
+            yield _text(row, path, number, PROMPTS), image
 
 
 def numbered(source: LayoutSource) -> Listed:
-    """Images numbered as the lines of a list: ``0001.png``, or ``00001/0.png`` by prompt and seed.
+    """Images numbered as the lines of a list: ``0001.png``, or ``00001/0.png`` by prompt and seed,
+    or ``0/00001.png`` by seed and prompt.
 
     The list is that of `counterprior prompts`, or any with `prompt` and, if it has them, `seed`.
     Raises DataError for numbers that are not those of its lines.
@@ -177,18 +189,38 @@ def numbered(source: LayoutSource) -> Listed:
         counting = [0]
     if len(counting) not in (1, 2):
         return
-    groups = list(by_prompt.values()) if len(counting) == 2 else [[n] for n in range(len(lines))]
+    if len(counting) == 1:
+        groups = [[place] for place in range(len(lines))]
+    else:
+        groups = list(by_prompt.values())
+        if _is_by_seed([columns[place] for place in counting], groups):
+            counting.reverse()
     first = _first_number(columns[counting[0]], len(groups), source)
     second = min(columns[counting[1]]) if len(counting) == 2 else 0
+    counts_seeds = len(counting) == 2 and not any("seed" in row for _, row in lines)
     placed = []
     for numbers, file in files:
         group = groups[numbers[counting[0]] - first]
         nth = numbers[counting[1]] - second if len(counting) == 2 else 0
         if nth < len(group):
-            placed.append((group[nth], file))
-    for place, file in sorted(placed):
+            placed.append((group[nth], 0, file))
+        elif counts_seeds:  # a list that names each prompt once, whatever its number of images
+            placed.append((group[-1], nth, file))
+    for place, _, file in sorted(placed):
         prompt, row = lines[place]
         yield prompt, FoundImage(file, seed=_seed(row))
+
+
+def _is_by_seed(columns: Sequence[Collection[int]], groups: Sequence[Sequence[int]]) -> bool:
+    """Whether of two numbers the first is the seed's and the second the prompt's: ``0/0007.png``.
+
+    They are the prompt's and the seed's unless the second alone goes through all prompts.
+    """
+
+    def goes_through(numbers: Collection[int]) -> bool:
+        return len(numbers) == len(groups) == max(numbers) - min(numbers) + 1
+
+    return goes_through(columns[1]) and not goes_through(columns[0])
 
 
 def _first_number(numbers: Collection[int], lines: int, source: LayoutSource) -> int:
@@ -239,7 +271,7 @@ def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
     """
     if name not in LAYOUTS:
         raise UsageError(
-            f"folder: no layout {name!r}: choose from {', '.join(LAYOUTS)}", code="unknown-name"
+            f"folder: no layout {name!r}", choose_from(name, LAYOUTS), code="unknown-name"
         )
     images: dict[str, list[FoundImage]] = {}
     for prompt, image in LAYOUTS[name](source):
@@ -248,6 +280,14 @@ def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
         problem = f"folder: {source.root} holds no images in the layout {name}"
         raise UsageError(problem, code="nothing-to-do")
     return images
+
+
+def image_of(case: Case, images: Mapping[str, Sequence[FoundImage]]) -> FoundImage | None:
+    """A case's image: that of its prompt and seed where a layout records seeds, else by number."""
+    of_prompt = images.get(case.prompt.strip(), ())
+    if any(image.seed is not None for image in of_prompt):
+        return next((image for image in of_prompt if image.seed == case.seed), None)
+    return of_prompt[case.number] if case.number < len(of_prompt) else None
 
 
 def _text(row: Mapping[str, Any], path: Path, number: int, columns: tuple[str, ...]) -> str:

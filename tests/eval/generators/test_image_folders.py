@@ -158,18 +158,42 @@ def parquet(folder: Path) -> str:
     return ""
 
 
-def numbered(folder: Path, name: str = "{place:04}.png", first: int = 1) -> str:
+def numbered(
+    folder: Path, name: str = "{place:04}.png", first: int = 1, *, is_once: bool = False
+) -> str:
+    """is_once: the list names each prompt once, and no seed."""
     lines = []
     for place, case in enumerate(CASES, first):
         made = image(int(case.row[1]), case.number)
         save(made, folder / name.format(place=place, prompt=int(case.row[1]), number=case.number))
-        lines.append({"id": case.id, "prompt": case.prompt, "seed": case.seed})
+        if not is_once:
+            line = {"id": case.id, "prompt": case.prompt, "seed": case.seed}
+            lines.append(line | {"file": case.file})  # as `counterprior prompts` lists it
+        elif case.number == 0:
+            lines.append({"prompt": case.prompt})
     (folder.parent / "list.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return f"&prompts={folder.parent / 'list.jsonl'}"
 
 
 def numbered_folders(folder: Path) -> str:
     return numbered(folder, "sdxl-2/{prompt:05}/{number}.png", 0)
+
+
+def numbered_by_seed(folder: Path) -> str:
+    return numbered(folder, "{number}/{prompt:04}.png")
+
+
+def numbered_prompts(folder: Path) -> str:
+    return numbered(folder, "{prompt:04}_{number}.png", is_once=True)
+
+
+def listed_beside(folder: Path) -> str:
+    lines = ["filename,caption,seed"]
+    for place, case in enumerate(CASES):
+        save(image(int(case.row[1]), case.number), folder / f"{place}.png")
+        lines.append(f'{folder.name}/{place}.png,"{case.prompt}",{case.seed}')
+    (folder.parent / "list.csv").write_text("\n".join(lines) + "\n")
+    return f"&prompts={folder.parent / 'list.csv'}"
 
 
 def whatsup(folder: Path) -> str:
@@ -195,6 +219,9 @@ WAYS: dict[str, tuple[str, Write, int]] = {
     "imagefolder": ("imagedataset", imagefolder, 4),
     "numbered": ("numbered", numbered, 4),
     "numbered folders": ("numbered", numbered_folders, 4),
+    "numbered by seed": ("numbered", numbered_by_seed, 4),
+    "numbered prompts": ("numbered", numbered_prompts, 4),
+    "listed beside": ("imagedataset", listed_beside, 4),
     "whatsup": ("whatsup", whatsup, 1),
     "parquet": ("imagedataset", parquet, 4),
 }
@@ -312,7 +339,8 @@ def test_images_of_several_models_stand_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("layout=geneval3", ("unknown-name", "'geneval3'", "dpg-grid, evalscope")),
+        ("layout=geneval3", ("unknown-name", "'geneval3'", "mean geneval", "dpg-grid, evalscope")),
+        ("template={promt}", ("unknown-name", "'promt'", "mean prompt?", "row, variant")),
         ("layout=geneval", ("nothing-to-do", "layout geneval")),
         ("layout=wise", ("missing-option", "WISE", "prompts=")),
         ("layout=wise&prompts=nowhere.json", ("no-such-file", "nowhere.json")),
@@ -427,6 +455,10 @@ NAMINGS = {
     "{row} [{variant}] ({seed}).png": "template={row} [{variant}] ({seed})",
     "{prompt}/{seed}.png": "template={prompt}/{seed}",
     "Out_{slug}_{number}.png": "template=Out_{prompt}_{number}",
+    "seed{number}/{prompt}.png": "template=seed{number}/{prompt}",
+    "{prompt}/{nth}.png": "template={prompt}/{nth}",
+    "{prompt:.20}_{number}.png": "template={prompt:.20}_{number}",
+    "sample-{nth}/{prompt:.16}.webp": "template=sample-{nth}/{prompt:.16}",
 }
 """How a stranger may name images -> what mends it."""
 
@@ -438,7 +470,7 @@ def test_images_of_other_names_are_listed_with_the_command_that_finds_them(
     for case in CASES:
         slug = case.prompt.strip(".").replace(",", "").replace(" ", "_")
         fields = {n: getattr(case, n) for n in ("row", "variant", "seed", "number", "prompt")}
-        file = naming.format(**fields, slug=slug)
+        file = naming.format(**fields, slug=slug, nth=case.number + 1)
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     open_generator(f"folder:{tmp_path}").check(CASES)
@@ -457,6 +489,36 @@ def test_a_layout_is_guessed_from_its_prompts(
     geneval(tmp_path)
     open_generator(f"folder:{tmp_path}").check(CASES)
     assert f"'folder:{tmp_path}?layout=geneval', which has 12 of 12" in caplog.text
+
+
+def test_a_list_of_files_and_prompts_is_tried(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = listed_beside(tmp_path / "f")
+    open_generator(f"folder:{tmp_path / 'f'}").check(CASES)
+    spec = f"folder:{tmp_path / 'f'}?layout=imagedataset{options}"
+    assert f"--generator '{spec}', which has 12 of 12" in caplog.text
+
+
+def test_a_layout_that_the_folder_lacks_says_what_it_has(tmp_path: Path) -> None:
+    numbered(tmp_path / "f")
+    told = ("holds 12 images (12 .png): 0001.png", f"--generator 'folder:{tmp_path / 'f'}'")
+    with raises("nothing-to-do", "layout geneval", *told, error=UsageError):
+        open_layout("geneval", tmp_path / "f")
+
+
+@pytest.mark.parametrize(("odd", "is_named"), [(0, False), (1, True), (3, True), (4, False)])
+def test_an_image_of_another_size_than_the_others_is_named(
+    odd: int, is_named: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for place, case in enumerate(CASES):
+        size = (20, 16) if place < odd else (32, 24)
+        Image.new("RGB", size).save(tmp_path / f"{case.id}.png")
+    open_generator(f"folder:{tmp_path}").check(CASES)
+    named = (
+        "not 32 x 24 like the other" in caplog.text and "r0-plain-11.png (20 x 16)" in caplog.text
+    )
+    assert (named, bool(caplog.text)) == (is_named, is_named)
 
 
 def test_names_that_say_nothing_need_a_manifest(
@@ -483,7 +545,13 @@ def test_numbers_are_the_lines_of_a_list_that_is_named(
 ) -> None:
     options = numbered(tmp_path / "f")
     open_generator(f"folder:{tmp_path / 'f'}").check(CASES)
-    assert f"--generator 'folder:{tmp_path / 'f'}?layout=numbered&prompts=" in caplog.text
+    spec = f"folder:{tmp_path / 'f'}?layout=numbered{options}"
+    assert f"--generator '{spec}', which has 12 of 12" in caplog.text
+    caplog.clear()
+    (tmp_path / "list.jsonl").rename(tmp_path / "list.gone")
+    open_generator(f"folder:{tmp_path / 'f'}").check(CASES)
+    assert "prompts=prompts.jsonl'; if you have the list no more, `counterprior" in caplog.text
+    (tmp_path / "list.gone").rename(tmp_path / "list.jsonl")
     (tmp_path / "f" / "0012.png").unlink()
     with raises("different-rows", "1 to 11", "lists 12", error=DataError):
         open_layout("numbered", tmp_path / "f", options)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from refusals import assert_refused
 
 from counterprior.eval.core import Case
 from counterprior.eval.engine.run import Run
@@ -76,12 +77,30 @@ def test_the_message_names_the_spec_that_reads_the_folder(
         assert "6 of 6 cases have no file" in done.stderr and "holds 6 images" in done.stderr
         (spec,) = re.findall(r"use --generator '([^']+)'", done.stderr)
         spec = spec.replace("prompts=prompts.jsonl", f"prompts={drawn / 'prompts.jsonl'}")
-        options = (*SUITE, "--data", text_release, "--out", tmp_path / "mended")
+        options = (*SUITE, "--data", text_release, "--out", tmp_path / "first")
         done = cli("generate", *options, "--generator", spec)  # it is the images that count
-    else:
-        (tmp_path / "first").rename(tmp_path / "mended")
     assert done.returncode == 0 and "have no file" not in done.stderr, done.stderr
-    assert digests(tmp_path / "mended") == digests(drawn / "run")
+    assert digests(tmp_path / "first") == digests(drawn / "run")
+
+
+def test_a_run_that_has_images_takes_no_other_layout(
+    drawn: Path, text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    """And where a wrong template loses them all, there is no table of nothing."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number, case, image in pictures(drawn):
+        shutil.copy(image, folder / f"{case.row}_{case.variant}_{case.seed}.png")
+        shutil.copy(image, folder / f"{number}.png")
+    numbered = f"folder:{folder}?layout=numbered&prompts={drawn / 'prompts.jsonl'}"
+    right = f"folder:{folder}?template={{row}}_{{variant}}_{{seed}}"
+    assert evaluated(cli, text_release, right, tmp_path / "run", "pixels").returncode == 0
+    for path in folder.glob("t2i_*"):
+        path.rename(tmp_path / path.name)
+    done = evaluated(cli, text_release, numbered, tmp_path / "run", "pixels")
+    assert_refused(done, "another-run", "layout=numbered", "--out", exit_code=1)
+    done = evaluated(cli, text_release, f"{right}_x", tmp_path / "run", "pixels")
+    assert_refused(done, "nothing-judged", "6 missing", exit_code=1)
 
 
 @pytest.mark.slow
