@@ -56,7 +56,8 @@ def print_study(cells: Sequence[CellStatus]) -> None:
         )
     short = [status for status in cells if status.lost and status.state != "failed"]
     gaps = (f"{status.cell.suite} x {status.cell.generator}: {status.gap}" for status in short)
-    for gap in dict.fromkeys(gaps):
+    unmade = (f"{s.cell.suite} x {s.cell.generator}: {s.unmade}" for s in cells if s.unmade)
+    for gap in dict.fromkeys((*gaps, *unmade)):
         output.print(gap, style="dim", highlight=False, markup=False)
     errors = sum((Counter(status.errors) for status in cells), Counter[str]())
     for reason in reasons(errors):
@@ -119,7 +120,8 @@ def print_plan(plan: StudyPlan) -> None:
     taken = f", {texts:,} texts, {steps:,} steps of round trips" if plan.steps else ""
     output.print(
         f"{plan.cells:,} cells: {images:,} images to make{taken}, {questions:,} questions to ask"
-        f"{scored}; {_usd(plan.usd)} US dollars, {time(plan.seconds)}, {_size(plan.size)} of disk"
+        f"{scored}; US dollars: {_usd(plan.usd)}, time: {time(plan.seconds)}, disk: "
+        f"{_size(plan.size)}"
     )
     for count in plan.rows:
         only = f": {', '.join(count.only)}" if count.only else ""

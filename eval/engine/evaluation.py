@@ -503,7 +503,8 @@ class Evaluation:
                     if now != image:
                         results.append(now)
                 elif case.id in replaced:
-                    results.append(CaseResult(case.id, "error", message=f"the image {REPLACED}"))
+                    text = f"{image.file} {REPLACED}: make it again by what made the run"
+                    results.append(CaseResult(case.id, "error", message=text))
 
     def _keep_sources(self) -> None:
         """The images to edit, for who makes the edits elsewhere, and for the report."""

@@ -33,6 +33,7 @@ from typing import Any
 from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError
 from ...parsing import Digest, Dollars, parse_as, write_rows
+from ...printable import shortened
 from ...storage import Lock, holds_only_locks, write_json
 from ..core import OBSERVED, Case, describe
 from ..roundtrips.routes import TRIP
@@ -423,6 +424,14 @@ class Run:
                 f"{who} may not read its prompts, or files are named wrongly"
             )
         return notes
+
+    def unmade(self) -> str:
+        """How many images could not be made, and why the first; empty if none failed."""
+        failed = [image for image in self.images().values() if image.status == "error"]
+        if not failed:
+            return ""
+        count = f"{len(failed):,} image{'s' * (len(failed) > 1)}"
+        return f"{count} could not be made, the first: {shortened(failed[0].message)}"
 
     def judges(self) -> list[VerdictLog]:
         """Every judge that has judged here, by name."""

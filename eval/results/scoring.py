@@ -537,11 +537,8 @@ def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard
             f"a run with `--where release=v1` is without"
         )
     notes += run.notes(outcome.case for outcome in judged)
-    failed = [i for i in run.images().values() if i.status == "error"]
-    if failed:
-        notes.append(
-            f"{len(failed):,} images could not be made, the first: {shortened(failed[0].message)}"
-        )
+    if unmade := run.unmade():
+        notes.append(unmade)
     errors = Counter(v.raw for o in judged for v in o.verdicts.values() if v.label == "error")
     notes += reasons(errors, " of the judge")
     unread = [v for o in judged for v in o.verdicts.values() if v.label == "unparsed"]

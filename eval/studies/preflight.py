@@ -394,7 +394,8 @@ class _Planner:
             objections = [reason for questions in open_questions for reason in questions.objections]
             if objections:
                 problem = Objections(len(objections), count, objections[0]).text(suite)
-                self.plan.problems.append(f"judge {name} {problem}")
+                remedy = f"`except: [{{judge: {name}, suite: {suite}}}]` excludes its cells"
+                self.plan.problems.append(f"judge {name} {problem}: {remedy}")
             workload = self._priced(workload, judge, open_questions)
             if judge is not None and self.probe and count and not _paid_by_call(spec):
                 cell = next((c for c in cells_of_suite if c.run in probed), None)

@@ -510,7 +510,8 @@ class _Session:
             self.failed[cell.key] = Failure(
                 cell,
                 f"{errors:,} of {questions:,} answers are errors: run the study again to ask for "
-                f"these once more, with --retry-failed also those that a server rejected",
+                f"these once more, with --retry-failed also those that a server rejected; if the "
+                f"judge can't answer them, exclude the cell by `except` in the study's file",
             )
 
     def _run_of(self, cell: Cell) -> Run | None:

@@ -33,6 +33,8 @@ class CellStatus:
     """Images of the run; 0 if it has not begun."""
     images: Mapping[str, int] = field(default_factory=dict)
     """Images by what became of them: `made`, `missing`, `refused`, `error`."""
+    unmade: str = ""
+    """How many images could not be made, and why the first; empty without any."""
     verdicts: Mapping[str, int] = field(default_factory=dict)
     """Answers about the present images, or scores: `answered`, and failures by name."""
     questions: int = 0
@@ -191,6 +193,7 @@ def _status(
         running=running,
         cases=run.count_cases(),
         images=image_counts,
+        unmade=run.unmade() if image_counts.get("error") else "",
         verdicts=dict(sorted(counts.items())),
         questions=events.questions(cell),
         cause=cause if state == "failed" else "",

@@ -127,7 +127,8 @@ def test_a_replaced_clip_is_neither_scored_nor_judged_nor_shown(how: str, tmp_pa
     judge_run(run.root, [judge], rows=found)
     assert {*judge.asked} == left
     lost = Run.open(run.root).images()[first.id]
-    assert (lost.status, lost.message) == ("error", "the image is not the recorded one any more")
+    said = "is not the recorded one any more: make it again by what made the run"
+    assert (lost.status, lost.message) == ("error", f"{run.images()[first.id].file} {said}")
     assert max(n for _, n in values(run.root).values()) == len(others)
     whole = judge_clips(run.root)  # made again, as it was
     assert whole.images()[first.id].sha256 == run.images()[first.id].sha256

@@ -1,5 +1,5 @@
-// Every page of a report on a phone and a desktop, light and dark: how wide it is and what axe finds
-// with all folds open; then what its buttons give. node report_pages.mjs MODULES CHROMIUM SITE
+// Every page of a report on a phone and a desktop, light and dark: how wide it is, what axe finds with
+// all folds open, and which marks are torn or out of place; then what its buttons give. node report_pages.mjs MODULES CHROMIUM SITE
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,20 @@ for (const name of readdirSync(site).filter((file) => file.endsWith(".html"))) {
       await page.addScriptTag({ path: `${modules}/axe-core/axe.min.js` });
       const faults = await page.evaluate(async () => (await axe.run()).violations
         .map((fault) => [fault.impact, fault.id, fault.nodes[0].html.slice(0, 200)]));
-      pages.push([name, width, theme, needed, faults]);
+      const misplaced = await page.evaluate(() => {
+        const torn = [...document.querySelectorAll(".items td b")]
+          .filter((label) => /^\S+$/.test(label.textContent) && label.getClientRects().length > 1);
+        const middle = (part) => { const box = part.getBoundingClientRect(); return (box.left + box.right) / 2; };
+        const tables = [...document.querySelectorAll(".overview")].filter((table) => table.tHead.offsetWidth > 99);
+        const off = tables.flatMap((table) => [...table.tHead.rows[0].cells].flatMap((head, column) => {
+          const number = head.querySelector(".numbers small");
+          const zero = table.tBodies[0].rows[0].cells[column].querySelector(".zero");
+          return number?.offsetWidth && zero && Math.abs(middle(number) - middle(zero)) > 1
+            ? [number] : [];
+        }));
+        return [...torn, ...off].map((part) => part.outerHTML);
+      });
+      pages.push([name, width, theme, needed, faults, misplaced]);
       await page.close();
     }
   }

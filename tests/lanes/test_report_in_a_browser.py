@@ -99,11 +99,12 @@ def test_pages_fit_a_phone_are_accessible_and_their_buttons_work(site: Path) -> 
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["problems"] == []
-    shown = {(page, width, theme) for page, width, theme, _, _ in seen["pages"]}
+    shown = {(page, width, theme) for page, width, theme, *_ in seen["pages"]}
     names = {path.name for path in site.glob("*.html")}
     assert shown == {(n, w, t) for n in names for w in (390, 1280) for t in ("light", "dark")}
-    for page, width, theme, needed, faults in seen["pages"]:
+    for page, width, theme, needed, faults, misplaced in seen["pages"]:
         assert needed <= width, (page, needed)
+        assert misplaced == [], (page, width)
         assert faults == [], (page, theme)
     (result,) = json.loads((site / "report.json").read_text())["results"]
     scores = result["scores"]

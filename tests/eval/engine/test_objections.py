@@ -63,13 +63,16 @@ def test_a_plan_counts_the_questions_that_a_judge_can_t_answer(
     file = tmp_path / "s.yaml"
     file.write_text(
         f"data: {text_release}\nsuites: {{spatial_uc: {{limit: 40}}}}\n"
-        "generators: {a: 'render:'}\njudges: {p: pixels}\nunchecked: true\n"
+        "generators: {a: 'render:'}\njudges: {p: pixels, q: 'pse:pixels'}\nunchecked: true\n"
     )
     (problem,) = plan_study(file).problems
     assert (
         problem.startswith("judge p can't answer ")
         and " of 40 questions of spatial_uc (" in problem
     )
+    file.write_text(file.read_text() + problem.split("`")[1])  # what it says to write
+    plan = plan_study(file)
+    assert (plan.problems, plan.cells) == ([], 1)
 
 
 def test_the_renderer_says_which_prompts_it_can_t_draw(

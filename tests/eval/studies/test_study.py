@@ -174,6 +174,23 @@ def test_a_replaced_image_is_no_longer_done_and_judged_again(
     ]
 
 
+def test_an_image_of_its_own_that_was_replaced_is_named_and_made_again(
+    text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    plain = study_of(text_release, suites={"spatial_uc": {"limit": 4}}, probes=[])
+    del plain["judges"]["ben"], plain["generators"]["blue"]
+    run_study(plain, tmp_path)
+    first, second, *_ = sorted(tmp_path.glob("runs/spatial_uc/red/images/*"))
+    drawn = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    run_study(plain, tmp_path)
+    said = f"spatial_uc x red: 1 image could not be made, the first: images/{first.name} is not the"
+    assert said in " ".join(cli("study", "status", tmp_path).stdout.split())
+    run_study(plain, tmp_path)
+    assert first.read_bytes() == drawn
+    assert "could not be made" not in cli("study", "status", tmp_path).stdout
+
+
 def test_a_judge_whose_server_is_gone_is_left_alone(
     text_release: Path, tmp_path: Path, server: Any, naps: list[float]
 ) -> None:

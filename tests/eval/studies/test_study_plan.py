@@ -135,7 +135,10 @@ def test_a_judge_that_can_t_take_the_questions(full_release: Path, tmp_path: Pat
     plan = plan_study(
         written(tmp_path, full_release, suites=suites, judges={"p": "pixels"}, probes=[])
     )
-    assert plan.problems == ["judge p can't answer the questions of rule_decoupling (yes_no)"]
+    assert plan.problems == [
+        "judge p can't answer the questions of rule_decoupling (yes_no): "
+        "`except: [{judge: p, suite: rule_decoupling}]` excludes its cells"
+    ]
 
 
 @pytest.mark.slow
