@@ -146,7 +146,16 @@ def read_yaml(path: Path) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: not YAML ({error})", code="bad-yaml") from None
+        raise DataError(yaml_fault(error, str(path)), code="bad-yaml") from None
+
+
+def yaml_fault(error: Exception, source: str) -> str:
+    """Returns file, line and what is wrong there with a text that is not YAML, in one line."""
+    mark = getattr(error, "problem_mark", None)
+    place = f"{source}:{mark.line + 1}" if mark else source
+    parts = (getattr(error, name, None) for name in ("context", "problem"))
+    text = ": ".join(filter(None, parts)) or " ".join(str(error).split())
+    return f"{place}: not YAML: {text}"
 
 
 def load_yaml(text: str, source: str) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -140,14 +141,21 @@ def read_by_name(path: Path, model: type[E], field: str) -> dict[str, E]:
     return by_name(read_entries(path, model), field, str(path)) if path.exists() else {}
 
 
-def by_name(entries: Iterable[E], field: str, where: str) -> dict[str, E]:
-    """Entries by a field that must be unique. Raises BankError naming repeated values."""
+def by_name(
+    entries: Iterable[E], field: str, where: str, files: Mapping[str, Sequence[E]] | None = None
+) -> dict[str, E]:
+    """Entries by a field that must be unique. Raises BankError naming repeated values.
+
+    files: file name without suffix -> its entries, where these are of a folder's files.
+    """
     table: dict[str, E] = {}
     faults = BankFaults()
     for entry in entries:
         name = getattr(entry, field)
         if name in table:
-            faults.add(f"{where}: {field} {name!r} is used twice", "duplicate-id")
+            of_files = (f"{stem}.yaml" for stem, some in (files or {}).items() if entry in some)
+            place = "/".join((where, *islice(of_files, 1)))
+            faults.add(f"{place}: {field} {name!r} is used twice", "duplicate-id")
         table[name] = entry
     faults.raise_any()
     return table

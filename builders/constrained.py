@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -172,7 +173,7 @@ def read_pairs(bank: Path) -> dict[str, list[ConstrainedPair]]:
     domains = read_folder(bank / "constrained", ConstrainedPair, faults)
     folder = bank / "constrained"
     with faults.caught():
-        by_name((p for pairs in domains.values() for p in pairs), "id", str(folder))
+        by_name((p for pairs in domains.values() for p in pairs), "id", str(folder), domains)
     ids_by_content: dict[tuple[str, ...], str] = {}
     for domain, pairs in domains.items():
         for pair in pairs:
@@ -287,7 +288,9 @@ def layout_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> 
     """Returns where an entry or a row contradicts its fact, or its prompt its frame."""
     fact = facts.facts.get(pair.fact)
     if pair.fact and fact is None:
-        return [f"fact: {pair.fact!r} is unknown"]
+        near = get_close_matches(pair.fact, facts.facts, n=3)
+        hint = f": did you mean {' or '.join(near)}?" if near else ": facts are in facts/*.yaml"
+        return [f"fact: {pair.fact!r} is unknown{hint}"]
     axis = FRAMES[pair.frame].axis
     frames = fact.frames if fact else {f: () for f, view in FRAMES.items() if view.axis == axis}
     prompt = f"{pair.left} and {pair.right} {pair.context}"
@@ -297,7 +300,10 @@ def layout_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> 
         try:
             first, _ = facts.order(pair.fact, pair.frame, pair.scope, (pair.left, pair.right))
             if first != pair.left:
-                faults.append(f"left: {pair.fact} seen {pair.frame} has {first!r} on the left")
+                faults.append(
+                    f"left: {pair.fact} seen {pair.frame} has {first!r} on the left: exchange the "
+                    f"sides, or name another fact or frame"
+                )
         except FactError as error:
             faults.append(f"fact: {error}")
     return faults

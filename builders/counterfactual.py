@@ -119,7 +119,7 @@ def read_laws(bank: Path) -> dict[str, list[Law]]:
     faults = BankFaults()
     files = read_folder(folder, Law, faults)
     with faults.caught():
-        by_name((law for laws in files.values() for law in laws), "id", str(folder))
+        by_name((law for laws in files.values() for law in laws), "id", str(folder), files)
     scenes = [scene for laws in files.values() for law in laws for scene in law.scenes]
     with faults.caught():
         by_name(scenes, "id", str(folder))

@@ -149,7 +149,8 @@ def _print_only(entry: str, settings: BuildSettings, folder: Path) -> None:
         write_whole(folder / name, data)
     count = sum(map(len, only.rows.values()))
     shown = f"{len(images):,} images in {folder}" if images else "no image"
-    print_note(f"{entry}: {count:,} rows of {', '.join(only.rows)}; {shown}")
+    rows = f"{count:,} row{'s' * (count != 1)}"
+    print_note(f"{entry}: {rows} of {', '.join(only.rows)}; {shown}")
     if only.undrawn:
         print_note(f"without seed images: {only.undrawn}")
 
@@ -201,6 +202,8 @@ def validate(
             print_bank_faults(faults, json)
         worlds = worlds_census(banks, progress)
     print_census(bank_census(banks), worlds, json)
+    if not json:
+        print_note(f"{bank or 'the shipped bank'}: no fault")
 
 
 def _check_by(bank: Path | None, jobs: int = available_cpus(), *, redraw: bool = False) -> Validate:

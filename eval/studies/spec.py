@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 from pydantic_core import PydanticCustomError
 
 from ...errors import DataError, UsageError
-from ...parsing import check_yaml, fault_code, load_yaml
+from ...parsing import check_yaml, fault_code, load_yaml, yaml_fault
 from ...schema import SEEDS_PER_ITEM
 from ...specs import Spec
 from ..captioners import CAPTIONERS
@@ -749,11 +749,7 @@ def _lines(text: str, source: str) -> Lines:
         check_yaml(text, source)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{source}:{mark.line + 1}" if mark else source
-        raise StudyError(
-            f"{place}: not YAML: {getattr(error, 'problem', None) or error}", code="bad-yaml"
-        ) from None
+        raise StudyError(yaml_fault(error, source), code="bad-yaml") from None
     lines: dict[tuple[Any, ...], int] = {}
     if root is not None:
         _walk(root, (), lines, source)

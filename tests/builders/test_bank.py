@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pages import ROOT
 from refusals import raises
 
 from counterprior.builders.bank import DEFAULT_BANK, BankError
@@ -312,6 +313,39 @@ def test_a_repeated_pair_is_found_in_either_order(bank: Path) -> None:
     file.write_text(yaml.safe_dump([*entries, twin], sort_keys=False))
     with raises("duplicate-id", f"{entries[0]['id']}-again:", entries[0]["id"], error=BankError):
         read_pairs(bank)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("\n  frame:", "\n   frame:", "LINE: not YAML: mapping values are not allowed"),
+        ("keyboards-z-m", "keyboards-qwerty-q-p", "id 'keyboards-qwerty-q-p' is used twice"),
+        ("fact: qwerty", "fact: qwety", "fact: 'qwety' is unknown: did you mean qwerty"),
+        (
+            "left: the Z key                  # code checks the sides\n  right: the M key",
+            "left: the M key\n  right: the Z key",
+            "left: qwerty seen seat has 'the Z key' on the left: exchange the sides",
+        ),
+    ],
+)
+def test_a_mistake_in_the_pair_of_the_first_row_is_named(
+    old: str, new: str, said: str, bank: Path
+) -> None:
+    """The pair is that of the page, so that its reader meets these messages."""
+    page = (ROOT / "docs" / "first-row.md").read_text()
+    pair = page.split("```yaml\n")[1].split("```")[0]
+    assert old in pair
+    file = bank / "constrained" / "keyboards.yaml"
+    before = file.read_text()
+    file.write_text(before + pair)
+    read_pairs(bank)
+    file.write_text(before + pair.replace(old, new, 1))
+    with pytest.raises(BankError) as refused:
+        read_pairs(bank)
+    lines = before.count("\n") + pair[: pair.index(old)].count("\n") + 2
+    text = str(refused.value)
+    assert str(file) in text and said.replace("LINE", f"{file}:{lines}") in text
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,20 @@ def test_all_faults_of_a_bank_are_named_at_once(
 
 
 @pytest.mark.parametrize("as_json", [False, True])
+def test_command_says_that_there_is_no_fault(
+    as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        patch("counterprior.builders.bank_faults.bank_faults", return_value=[]),
+        patch("counterprior.builders.census.worlds_census"),
+        patch("counterprior.builders.census.bank_census"),
+        patch("counterprior.cli.release.print_census"),
+    ):
+        validate(None, json=as_json)
+    assert ("the shipped bank: no fault" in capsys.readouterr().err) is not as_json
+
+
+@pytest.mark.parametrize("as_json", [False, True])
 def test_command_names_faults_and_exits_with_1(
     as_json: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

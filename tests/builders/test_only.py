@@ -31,7 +31,9 @@ def shown_by(cli: Any, entry: str, out: Path, *options: object) -> dict[str, lis
     done = cli("build", "--only", entry, "--out", out, *options)
     assert done.returncode == 0, done.stderr
     shown: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
-    assert f"{entry}: {sum(map(len, shown.values()))} rows of {', '.join(shown)}; " in done.stderr
+    count = sum(map(len, shown.values()))
+    rows = f"{count} row{'s' * (count > 1)}"
+    assert f"{entry}: {rows} of {', '.join(shown)}; " in done.stderr
     assert not out.exists()  # no release
     return shown
 

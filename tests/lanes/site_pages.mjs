@@ -1,5 +1,5 @@
-// Every page of the site on a phone and a desktop: how wide it is, which text is cut off and what axe
-// finds. node site_pages.mjs MODULES CHROMIUM SITE light|dark [FOLDER of screenshots]
+// Every page of the site on a phone and a desktop: how wide it is, which text is cut off, which names
+// and comments are torn and what axe finds. node site_pages.mjs MODULES CHROMIUM SITE light|dark [FOLDER of screenshots]
 import { createRequire } from "node:module";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -32,11 +32,19 @@ for (const width of [390, 1280]) {
           && getComputedStyle(part).overflowX === "hidden")
         .map((part) => part.outerHTML.slice(0, 200)),
     ]);
+    const torn = await page.evaluate(() => {
+      const lines = (part) =>
+        new Set([...part.getClientRects()].map((box) => Math.round(box.top))).size;
+      const names = [...document.querySelectorAll("article td:first-child > code")]
+        .filter((code) => /^\w+$/.test(code.textContent));
+      const comments = document.querySelectorAll("article :is(.language-console, .language-sh) .c1");
+      return [...names, ...comments].filter((part) => lines(part) > 1).map((p) => p.textContent);
+    });
     await page.addScriptTag({ path: `${modules}/axe-core/axe.min.js` });
     const faults = await page.evaluate(async () =>
       (await axe.run({ preload: false, resultTypes: ["violations"] })).violations
         .map((fault) => [fault.impact, fault.id, fault.nodes[0].html.slice(0, 200)]));
-    pages.push({ name, width, scheme, needed, cut, faults });
+    pages.push({ name, width, scheme, needed, cut, torn, faults });
     if (shots) {
       const file = `${name.replaceAll("/", "-")}-${width}-${theme}.png`;
       await page.screenshot({ path: join(shots, file) });

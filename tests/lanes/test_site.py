@@ -110,4 +110,5 @@ def test_every_page_fits_a_phone_and_is_accessible(site: Path, theme: str) -> No
         assert page["scheme"] == {"light": "default", "dark": "slate"}[theme], where
         assert page["needed"] <= page["width"], where
         assert page["cut"] == [], where
+        assert page["torn"] == [], where
         assert page["faults"] == [], where
