@@ -20,6 +20,19 @@ const open = async (name, width, theme, bypass = false) => {
   await page.goto(`file://${site}/${name}`);
   return page;
 };
+const misplaced = () => {
+  const torn = [...document.querySelectorAll(".items td b")]
+    .filter((label) => /^\S+$/.test(label.textContent) && label.getClientRects().length > 1);
+  const middle = (part) => { const box = part.getBoundingClientRect(); return (box.left + box.right) / 2; };
+  const tables = [...document.querySelectorAll(".overview")].filter((table) => table.tHead.offsetWidth > 99);
+  const off = tables.flatMap((table) => [...table.tHead.rows[0].cells].flatMap((head, column) => {
+    const number = head.querySelector(".numbers small");
+    const zero = table.tBodies[0].rows[0].cells[column].querySelector(".zero");
+    return number?.offsetWidth && zero && Math.abs(middle(number) - middle(zero)) > 1
+      ? [number] : [];
+  }));
+  return [...torn, ...off].map((part) => part.outerHTML);
+};
 const pages = [];
 for (const name of readdirSync(site).filter((file) => file.endsWith(".html"))) {
   for (const width of [390, 1280]) {
@@ -31,20 +44,13 @@ for (const name of readdirSync(site).filter((file) => file.endsWith(".html"))) {
       await page.addScriptTag({ path: `${modules}/axe-core/axe.min.js` });
       const faults = await page.evaluate(async () => (await axe.run()).violations
         .map((fault) => [fault.impact, fault.id, fault.nodes[0].html.slice(0, 200)]));
-      const misplaced = await page.evaluate(() => {
-        const torn = [...document.querySelectorAll(".items td b")]
-          .filter((label) => /^\S+$/.test(label.textContent) && label.getClientRects().length > 1);
-        const middle = (part) => { const box = part.getBoundingClientRect(); return (box.left + box.right) / 2; };
-        const tables = [...document.querySelectorAll(".overview")].filter((table) => table.tHead.offsetWidth > 99);
-        const off = tables.flatMap((table) => [...table.tHead.rows[0].cells].flatMap((head, column) => {
-          const number = head.querySelector(".numbers small");
-          const zero = table.tBodies[0].rows[0].cells[column].querySelector(".zero");
-          return number?.offsetWidth && zero && Math.abs(middle(number) - middle(zero)) > 1
-            ? [number] : [];
-        }));
-        return [...torn, ...off].map((part) => part.outerHTML);
-      });
-      pages.push([name, width, theme, needed, faults, misplaced]);
+      const wrong = await page.evaluate(misplaced);
+      if (width === 1280) {
+        await page.setViewport({ width: 720, height: 850 });  // a sheet of paper
+        await page.emulateMediaType("print");
+        wrong.push(...await page.evaluate(misplaced));
+      }
+      pages.push([name, width, theme, needed, faults, wrong]);
       await page.close();
     }
   }
