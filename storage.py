@@ -26,11 +26,12 @@ PARTIAL = ".partial"
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, sync: bool = True) -> Iterator[BinaryIO]:
     """A file to write into; it takes the place of `path` when the block ends well.
 
     Makes its folder. The temporary name is random, so that two writers never share one, not even
-    on two machines with one disk.
+    on two machines with one disk. sync: whether to wait until it is on disk; without, a kill harms
+    nothing, and a power cut may leave an empty file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PARTIAL}")
@@ -38,7 +39,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with partial.open("wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -119,12 +121,12 @@ def _restore(path: Path, previous: Path) -> None:
         previous.rename(path)
 
 
-def write_whole(path: Path, data: str | bytes) -> None:
+def write_whole(path: Path, data: str | bytes, sync: bool = True) -> None:
     """Writes a file, text as UTF-8; it appears whole or stays as it was. Makes its folder.
 
-    A lone surrogate, as in some model's answer, is written as its escape.
+    A lone surrogate, as in some model's answer, is written as its escape. sync: as `whole_file`.
     """
-    with whole_file(path) as file:
+    with whole_file(path, sync) as file:
         file.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
 
 

@@ -16,7 +16,7 @@ LEAST = 8
 
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)S?$", re.IGNORECASE)
 """Names of variables whose value is a key."""
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@'\"]+@")
+_CREDENTIALS = re.compile(r"://[^/\s@'\"]+@")
 _SETTING = re.compile(
     r"((?:^|[\s,{])['\"]?[\w-]*(?:api[_-]?key|token|secret|password)['\"]?\s*[:=]\s*)"
     r"(?!\s*(?:null|~|\d{1,7}\s*$))['\"]?[^\s,'\"}#]{8,}['\"]?",
@@ -62,7 +62,7 @@ class Scrubber:
 
         For specs, settings, error messages and study files.
         """
-        text = _PATH.sub("", _CREDENTIALS.sub("", text))
+        text = _PATH.sub("", _CREDENTIALS.sub("://", text))
         text = _SETTING.sub(rf"\1{HIDDEN}", without_secrets(text))
         return self.answer(text)
 
@@ -78,7 +78,7 @@ class Scrubber:
 
         Paths of other machines stay: markup looks like them.
         """
-        return self.answer(_CREDENTIALS.sub("", text))
+        return self.answer(_CREDENTIALS.sub("://", text))
 
     def value(self, value: Any) -> Any:
         """Scrubs every text in plain values but the keys of mappings."""

@@ -253,7 +253,9 @@ def _images_of(runs: Sequence[RunContents]) -> dict[str, Path]:
 
 
 def _files(folder: Path) -> set[str]:
-    return {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
+    """Names of a folder's files, but of those that a power cut left empty."""
+    entries = os.scandir(folder) if folder.exists() else ()
+    return {entry.name for entry in entries if entry.stat().st_size}
 
 
 Thumbnail = tuple[Path, Path, Path | None]
@@ -274,9 +276,10 @@ class MakeThumbnails:
         for number, (path, target, full_size) in work:
             try:
                 image = still_of(path)
+                # Waiting for the disk each time takes as long as the rest; see `_files`.
                 if full_size is not None:
-                    write_whole(full_size, as_webp(image, WHOLE_QUALITY))
-                write_whole(target, thumbnail(image))
+                    write_whole(full_size, as_webp(image, WHOLE_QUALITY), sync=False)
+                write_whole(target, thumbnail(image), sync=False)
             except ImageError:
                 yield number, False
             else:

@@ -51,7 +51,7 @@ def write_report(
     score = score or ScoreSettings()
     hub = check_forms(exports, dataset)
     _claim(out)
-    contents = read_contents(runs, score, bases, margins)
+    contents = read_contents(runs, score, bases, margins, progress)
     boards = leaderboards(contents, score.across_judges)
     if full_size is None:
         full_size = sum(len(run.run.cases()) for run in contents) <= FEW_IMAGES

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...progress import Progress, silent
 from ..engine.run import Run, RunError
 from ..suites import open_suite
 from ..suites.base import Suite
 from .judge_card import Labels
 from .names import short_names, slugify
+from .parallel import score_results
 from .quality import ImageQuality, read_quality
-from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
+from .scoring import JudgedRun, ScoreSettings, run_labels, with_outcomes
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,10 @@ def read_contents(
     settings: ScoreSettings,
     bases: Mapping[Path, Path] | None = None,
     margins: Mapping[str, float] | None = None,
+    progress: Progress = silent,
 ) -> list[RunContents]:
-    """Scores the runs and gathers what a report shows of them; writes nothing.
+    """Scores the runs, or takes their kept scores, and gathers what a report shows of them; writes
+    nothing into them.
 
     bases: run -> the run that its quality is compared with, itself for a base; margins: of changes
     in quality and bias. Raises RunError where a run is listed twice, nobody has judged it, or the
@@ -59,13 +63,16 @@ def read_contents(
     twice = [str(root) for root, count in Counter(resolved).items() if count > 1]
     if twice:
         raise RunError(f"{', '.join(twice)}: listed twice", code="duplicate-id")
-    all_judged = score_runs(roots, settings)
+    results = score_results(roots, settings, progress)
     contents = []
     name_by_root = dict(zip(roots, short_names(resolved), strict=True))
     for root, name in name_by_root.items():
         run, slug = Run.open(root).held(), slugify(name)
-        of_run = [judged for judged in all_judged if judged.result.folder == str(root)]
-        judged = [replace(judged_run, name=name, slug=slug) for judged_run in of_run]
+        of_run = [result for result in results if result.folder == str(root)]
+        judged = [
+            replace(judged_run, name=name, slug=slug)
+            for judged_run in with_outcomes(run, of_run, settings)
+        ]
         labels = run_labels(run, settings.labels, len(roots) > 1)
         suite = open_suite(run.header.suite)
         contents.append(

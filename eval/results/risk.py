@@ -25,7 +25,7 @@ def risk_curves(runs: Sequence[RunContents]) -> list[Curve]:
     """A curve for every run, judge and question with both probabilities and human labels."""
     curves: list[Curve] = []
     for run in runs:
-        for judged in run.judged:
+        for judged in run.judged if run.labels else ():
             by_question: dict[str, list[tuple[float, bool]]] = {}
             for answered in judged.log.present(run.present):
                 if answered.frame is not None:  # people label a clip as a whole

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -208,14 +209,46 @@ def _outcomes(
     return [replace(o, case=replace(o.case, groups={})) for o in outcomes]
 
 
-def believed_outcomes(run: Run, log: VerdictLog, groups: bool) -> Sequence[Outcome]:
-    """The outcomes behind the scores of a run under a judge, by its own check, without scoring.
+def with_outcomes(run: Run, results: Sequence[Result], settings: ScoreSettings) -> list[JudgedRun]:
+    """What `score_run` returned before, from its results: outcomes are read once they are asked
+    for.
 
-    run: held. groups: as in `ScoreSettings`.
+    run: held.
     """
+    logs = run.chosen_judges(settings.judges)
+    return [
+        JudgedRun(
+            result,
+            ReadLater(partial(_believed_outcomes, run, log, settings)),
+            log,
+            check=_check_of(run, _suite_of(run, log), result.card, settings.gold),
+        )
+        for result, log in zip(results, logs, strict=True)
+    ]
+
+
+class ReadLater(Sequence[Outcome]):
+    """The outcomes behind kept scores, read when somebody looks at them."""
+
+    def __init__(self, read: Callable[[], Sequence[Outcome]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _outcomes(self) -> Sequence[Outcome]:
+        return self._read()
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._outcomes[place]
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+
+def _believed_outcomes(run: Run, log: VerdictLog, settings: ScoreSettings) -> Sequence[Outcome]:
+    """The outcomes behind the scores of a run under a judge, without scoring."""
     present, suite = run.present(), _suite_of(run, log)
-    outcomes = _outcomes(run, log.present(present), present, groups)
-    check = _check_of(run, suite, judge_card(log.identity, suite, ()), None)
+    outcomes = _outcomes(run, log.present(present), present, settings.groups)
+    check = _check_of(run, suite, judge_card(log.identity, suite, ()), settings.gold)
     checking = open_gold(suite.name)
     if check is None or checking is None:
         return outcomes

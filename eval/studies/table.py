@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ...specs import Spec
-from ..core import ALL, Outcome, Score, describe, without_nan
+from ..core import ALL, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
 from ..engine.run import RunHeader
 from ..results.changes import QualityReport, claim_text, quality_report_of
@@ -28,9 +28,9 @@ from ..results.scoring import (
     JudgedRun,
     Result,
     ScoreSettings,
-    believed_outcomes,
     run_labels,
     score_run,
+    with_outcomes,
 )
 from ..results.tables import effective_text, exclusions_text
 from ..stats.equivalence import claims
@@ -195,32 +195,12 @@ def _scored(
         return [judged.result for judged in fresh]
 
     results = images.scores.results(settings, several, score)
-    judged = fresh or [
-        JudgedRun(result, ReadLater(partial(believed_outcomes, run, log, groups)), log)
-        for result, log in zip(results, logs.values(), strict=True)
-    ]
+    judged = fresh or with_outcomes(run, results, settings)
     by_people = run_labels(run, labels, several)
     return {
         key: LabeledRun(replace(judged_run, name=cell.generator), by_people, images.scores)
         for key, judged_run in zip(logs, judged, strict=True)
     }
-
-
-class ReadLater(Sequence[Outcome]):
-    """The outcomes behind kept scores, read when somebody looks at them."""
-
-    def __init__(self, read: Callable[[], Sequence[Outcome]]) -> None:
-        self._read = read
-
-    @cached_property
-    def _outcomes(self) -> Sequence[Outcome]:
-        return self._read()
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._outcomes[place]
-
-    def __len__(self) -> int:
-        return len(self._outcomes)
 
 
 def described(model: Mapping[str, Any]) -> str:
