@@ -243,7 +243,7 @@ def commands(generators: int, images: int, runs: int) -> None:
 
         def report_anew() -> Cost:
             shutil.rmtree(site, ignore_errors=True)
-            return command(*report)
+            return anew(*report)
 
         total = f"{generators * images:,} images"
         add(f"`report`, {total}", repeated(report_anew, runs))

@@ -122,6 +122,18 @@ def test_a_link_leads_out_of_no_run(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
+def test_a_linked_folder_leads_out_of_no_run(run: Path, tmp_path: Path) -> None:
+    images = run / "images"
+    within = images.rename(run / "drawn")
+    images.symlink_to(within)
+    assert make_thumbnails(read_runs([run]), tmp_path / "site", lambda *_: None)
+    images.unlink()
+    images.symlink_to(within.rename(tmp_path / "private"))
+    with raises("outside-folder", ".png", error=DataError):
+        make_thumbnails(read_runs([run]), tmp_path / "other", lambda *_: None)
+    assert not (tmp_path / "other").exists()
+
+
 def test_images_that_lie_elsewhere_are_shown_only_to_who_has_their_digest(
     run: Path, tmp_path: Path
 ) -> None:

@@ -894,6 +894,19 @@ def test_a_report_is_written_again_to_the_byte_and_cleans_up(
         assert path.stat().st_mtime_ns == kept[path]
 
 
+def test_a_thumbnail_that_a_power_cut_left_empty_is_made_again(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    report_of([runs["fair"]], tmp_path)
+    before = files(tmp_path)
+    first, second = sorted((tmp_path / "thumbnails").iterdir())[:2]
+    first.write_bytes(b"")
+    kept = second.stat().st_mtime_ns
+    report_of([runs["fair"]], tmp_path)
+    assert files(tmp_path) == before
+    assert second.stat().st_mtime_ns == kept
+
+
 def test_a_folder_that_is_no_report_is_left_alone(runs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with raises("folder-not-empty", "--out", error=RunError):

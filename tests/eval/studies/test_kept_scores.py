@@ -21,10 +21,11 @@ from counterprior import kept
 from counterprior.cli.main import app
 from counterprior.eval.engine.run import Run
 from counterprior.eval.results import kept_scores
+from counterprior.eval.results.contents import read_contents
 from counterprior.eval.results.judge_card import comparable_of, prompt_versions
 from counterprior.eval.results.judge_check import JudgeCheck, write_checks
 from counterprior.eval.results.parallel import score_results
-from counterprior.eval.results.scoring import ScoreSettings
+from counterprior.eval.results.scoring import ScoreSettings, results_json, score_run
 from counterprior.eval.suites import open_suite
 from counterprior.kept import digest_of_code
 from counterprior.storage import read_records
@@ -243,6 +244,35 @@ def test_score_keeps_its_scores_too_and_by_its_options(tables: Tables) -> None:
         assert said == tables.says(*words, *option, cache=tables.folder / "nothing")
     appended_verdict(tables)
     assert tables.says(*words) == tables.says(*words, cache=tables.folder / "other") != first
+
+
+@pytest.mark.parametrize("change", [None, pytest.param(new_check, marks=pytest.mark.slow)])
+def test_a_report_takes_kept_scores_and_shows_the_same(
+    change: Callable[[Tables], None] | None, tables: Tables
+) -> None:
+    if change is not None:
+        change(tables)
+    scored = score_run(tables.run, ScoreSettings())
+    (contents,) = read_contents([tables.run], ScoreSettings())
+    for judged, of_report in zip(scored, contents.judged, strict=True):
+        assert list(of_report.outcomes) == list(judged.outcomes)
+        assert of_report.check == judged.check
+        assert results_json([of_report.result]) == results_json([judged.result])
+    assert (scored[0].check is None) is (change is None)
+
+    def report(name: str) -> dict[str, bytes]:
+        site = tables.folder / name
+        tables.says("report", tables.study, "--out", site)
+        return {p.name: p.read_bytes() for p in site.rglob("*") if p.is_file()}
+
+    first = report("first")
+    assert report("second") == first
+    tables.mark(letters=False)
+    marked = report("third")
+    assert f'"value": {MARK}'.encode() in marked["report.json"]
+    # What has answers behind it is read as it is: pairs of runs are compared on their images.
+    texts = [json.loads(pages["report.json"])["leaderboards"] for pages in (first, marked)]
+    assert [board["comparisons"] for board in texts[0]] == [b["comparisons"] for b in texts[1]]
 
 
 def in_this_process(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> str:
