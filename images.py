@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from PIL import ExifTags, Image, ImageOps
-from PIL.PngImagePlugin import PngInfo
+from PIL.PngImagePlugin import PngInfo, putchunk
 
 from .errors import DataError
 
@@ -145,13 +145,44 @@ def encode_png(image: Image.Image, level: int = 6) -> bytes:
 
     Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
     """
-    metadata, how = PngInfo(), {}
-    if isinstance(scene := image.info.get("scene"), str):
-        metadata.add_text("scene", scene)
-        how = {"compress_type": Z_RLE}
+    metadata = _scene_text(image)
+    how = {"compress_type": Z_RLE} if metadata.chunks else {}
     buffer = BytesIO()
     shallow(image).convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata, **how)
     return buffer.getvalue()
+
+
+def encode_drawing(image: Image.Image, *, flat: bool) -> bytes:
+    """An RGB image as PNG, with what `encode_png` keeps, in less time: in half of it if `flat`.
+
+    flat: whether colors are, as in most drawings; with shades the file would be twice as large.
+    """
+    metadata, buffer = _scene_text(image), BytesIO()
+    if not flat:
+        image.save(buffer, "PNG", compress_level=3, compress_type=Z_RLE, pnginfo=metadata)
+        return buffer.getvalue()
+    # For each row of colors Pillow tries five filters, which gain little here, but none for numbers
+    # of a palette: the bytes of each row are compressed as such, below a header that says colors.
+    width, height = image.size
+    rows = Image.frombytes("P", (3 * width, height), image.tobytes())
+    rows.putpalette(bytes(3 * 256))
+    rows.save(buffer, "PNG", compress_level=3)
+    numbers = buffer.getvalue()
+    png = BytesIO()
+    png.write(b"\x89PNG\r\n\x1a\n")
+    putchunk(png, b"IHDR", struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0))
+    for kind, text, _ in metadata.chunks:
+        putchunk(png, kind, text)
+    png.write(numbers[numbers.index(b"IDAT") - 4 :])
+    return png.getvalue()
+
+
+def _scene_text(image: Image.Image) -> PngInfo:
+    """The metadata of an image that is kept."""
+    metadata = PngInfo()
+    if isinstance(scene := image.info.get("scene"), str):
+        metadata.add_text("scene", scene)
+    return metadata
 
 
 def pixels_digest(image: Image.Image) -> str:

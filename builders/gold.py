@@ -15,7 +15,7 @@ from typing import NamedTuple
 from PIL import Image, ImageChops
 from pydantic import TypeAdapter
 
-from ..images import encode_png, opened
+from ..images import encode_drawing, opened
 from ..scenes.sprites import read_json
 from ..scenes.vector import (
     VectorImage,
@@ -92,7 +92,7 @@ class GoldRequest:
 
     def draw(self) -> bytes:
         """The PNG. Raises ShapeError for what can't be drawn."""
-        return encode_png(draw_vector(self.image), level=3)
+        return encode_drawing(draw_vector(self.image), flat=self.image.style != "shaded")
 
 
 @cache

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError
-from ..eval.core import ImageRequest
+from ..eval.core import Generator, ImageRequest
 from ..eval.generators import draw, open_generator
-from ..images import encode_png
+from ..images import encode_drawing, encode_png
 from ..progress import Progress
 from ..scenes.looks import look
 from ..schema import EncodedImage, Entity, SeededRow
@@ -45,9 +46,16 @@ class SeedRequest(NamedTuple):
 
     def draw(self) -> bytes:
         """The PNG; raises what the generator raises."""
-        generator = open_generator(self.generator)
         fields = {"seed_prompt": self.prompt}
-        return encode_png(draw(generator, ImageRequest(self.prompt, self.seed, fields=fields)))
+        request = ImageRequest(self.prompt, self.seed, fields=fields)
+        image = draw(_opened(self.generator), request)
+        return encode_drawing(image, flat=True) if self.key else encode_png(image)
+
+
+@cache
+def _opened(spec: str) -> Generator:
+    """The generator of a spec; opening one takes a twentieth of the time of drawing."""
+    return open_generator(spec)
 
 
 def begin_seeds(rows: Sequence[SeededRow], generator: str) -> list[SeedRequest]:

@@ -22,7 +22,7 @@ from counterprior.errors import DataError, UsageError
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators import open_generator
 from counterprior.eval.generators.render import RenderGenerator
-from counterprior.images import encode_png
+from counterprior.images import encode_drawing, encode_png
 from counterprior.scenes.biases import preference
 from counterprior.scenes.drawing import draw_scene, figure_image
 from counterprior.scenes.effects import EFFECTS
@@ -322,6 +322,23 @@ def test_an_edited_image_can_be_edited_again_from_its_file() -> None:
     with Image.open(io.BytesIO(encode_png(SEED))) as reopened:
         assert reopened.mode == "RGB"
         assert Scene.of(edit(reopened, "The dog is lying down on the ground.")).figures
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("of", ["a scene", "noise of odd sides"])
+def test_a_drawing_is_the_same_image_from_its_file(of: str, flat: bool) -> None:
+    import io
+
+    noise = np.random.default_rng(5).integers(0, 256, (37, 23, 3), np.uint8)
+    image = SEED if of == "a scene" else Image.fromarray(noise)
+    data = encode_drawing(image, flat=flat)
+    with Image.open(io.BytesIO(data)) as file:
+        file.verify()  # the digest of each part
+    with Image.open(io.BytesIO(data)) as reopened:
+        assert (reopened.mode, reopened.size) == ("RGB", image.size)
+        assert reopened.tobytes() == image.tobytes()
+        assert reopened.info.get("scene") == image.info.get("scene")
+    assert encode_drawing(image, flat=flat) == data
 
 
 @pytest.mark.parametrize(
