@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -219,13 +219,21 @@ def _is_drawn(name: str) -> bool:
     return name in ROWS and bool(image_columns(name)) and not issubclass(ROWS[name], SeededRow)
 
 
-def integrity(root: Path, manifest: Manifest) -> tuple[list[Problem], list[str]]:
+def integrity(
+    root: Path, manifest: Manifest, load: Callable[[], Iterable[Problem]] = tuple, jobs: int = 1
+) -> tuple[list[Problem], list[str]]:
     """Whether bytes, rows, checksums, manifest, documents and Croissant agree.
 
-    Returns what is wrong and what could not be checked.
+    load: further checks. With several `jobs`, another process reads a large release by Croissant
+    meanwhile. Returns what is wrong and what could not be checked.
     """
-    stated, notes = _stated_problems(root, manifest)
-    return [*verify(root), *stated, *_croissant_problems(root, manifest)], notes
+    with _beside(int(_is_large(manifest) and jobs > 1)) as pool:
+        begun = pool and pool.submit(_croissant_problems, root, manifest)
+        stated, notes = _stated_problems(root, manifest)
+        problems = [*verify(root), *stated]
+        loaded = list(load())
+        croissant = begun.result() if begun else _croissant_problems(root, manifest)
+    return [*problems, *croissant, *loaded], notes
 
 
 def _stated_problems(root: Path, manifest: Manifest) -> tuple[list[Problem], list[str]]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -65,6 +66,7 @@ def verify_release(
     sha256: str | None = None,
     signed_by: Path | None = None,
     entry: bool = False,
+    jobs: int = 1,
 ) -> ReleaseReport:
     """Compares a release with its own checksums, manifest and Croissant file, without a cache, and
     with what is known outside of it: a digest, a signature, or the rows that this package knows.
@@ -73,8 +75,9 @@ def verify_release(
     repository; None for the newest commit. as_reader: also load every config as a reader would.
     sha256: the digest of the release, or that of all its rows. signed_by: file of allowed signers,
     of whom one must have signed it. The scores of a publication are computed again; with `entry` it
-    must also be fit to stand beside others. Raises ReleaseError if there is neither a release nor a
-    publication, HubError if the Hub does not provide it, and UsageError for `entry` of a release.
+    must also be fit to stand beside others. With several `jobs`, Croissant has its own process.
+    Raises ReleaseError if there is neither a release nor a publication, HubError if the Hub does
+    not provide it, and UsageError for `entry` of a release.
     """
     anchors = _Anchors(sha256, signed_by)
     root = Path(path_or_repo)
@@ -91,10 +94,9 @@ def verify_release(
             return replace(report, problems=(*report.problems, *load_problems))
         _refuse_entry(entry, path_or_repo)
         manifest = read_manifest(root)
-        problems, notes = integrity(root, manifest)
-        loaded = _load_problems(manifest, str(root), None) if as_reader else ()
-        report = ReleaseReport(path_or_repo, (*problems, *loaded), tuple(notes))
-        return anchors.compare(report, root)
+        loading = partial(_load_problems, manifest, str(root), None) if as_reader else tuple
+        problems, notes = integrity(root, manifest, loading, jobs)
+        return anchors.compare(ReleaseReport(path_or_repo, tuple(problems), tuple(notes)), root)
     if means_folder(path_or_repo):
         raise ReleaseError(no_release(path_or_repo), code="no-such-file")
     repository = Repository(path_or_repo)
@@ -117,13 +119,10 @@ def verify_release(
             raise ReleaseError(
                 str(error).replace(str(root), name), code="verification-failed"
             ) from None
-        problems, notes = integrity(root, manifest)
+        loading = partial(_load_problems, manifest, repository.name, commit) if as_reader else tuple
+        problems, notes = integrity(root, manifest, loading, jobs)
         problems += _address_problems(root, manifest, path_or_repo, revision)
-        report = anchors.compare(ReleaseReport(name, tuple(problems), tuple(notes)), root)
-    if as_reader:
-        loaded = _load_problems(manifest, repository.name, commit)
-        report = replace(report, problems=(*report.problems, *loaded))
-    return report
+        return anchors.compare(ReleaseReport(name, tuple(problems), tuple(notes)), root)
 
 
 @dataclass(frozen=True)

@@ -417,7 +417,13 @@ def verify(
     from ..cards.verify import verify_release
 
     report = verify_release(
-        path_or_repo, revision, as_reader=load, sha256=sha256, signed_by=signed_by, entry=entry
+        path_or_repo,
+        revision,
+        as_reader=load,
+        sha256=sha256,
+        signed_by=signed_by,
+        entry=entry,
+        jobs=available_cpus(),
     )
     print_report(report, json)
 

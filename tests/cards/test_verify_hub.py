@@ -104,6 +104,20 @@ def test_every_difference_is_named(published: Published, what: str) -> None:
         hub.commit(REPO, dict.fromkeys(now.keys() - published.files.keys()) | published.files)
 
 
+def test_several_processes_name_the_same_problems_in_the_same_order(tmp_path: Path) -> None:
+    root = small_release(tmp_path / "release")
+    sound = (root / "croissant.json").read_text()
+    (root / "croissant.json").write_text(sound.replace('"cr:Field"', '"cr:Fields"'))
+    (root / parquet_path(RULES)).write_bytes(b"PAR1")
+    alone = verify_release(str(root), as_reader=True)
+    with patch("counterprior.cards.validate.LARGE", 0):
+        beside = verify_release(str(root), as_reader=True, jobs=2)
+    assert beside == alone
+    texts = list(map(str, alone.problems))
+    assert any("croissant.json: is not valid Croissant" in text for text in texts), texts
+    assert any("can't be loaded" in text for text in texts), texts
+
+
 def test_a_tag_that_was_moved_is_found(published: Published) -> None:
     api = Repository(REPO).api
     api.create_tag(REPO, tag="v7.0.0", revision="v1.0.0", repo_type="dataset")
