@@ -163,6 +163,7 @@ def encode_drawing(image: Image.Image, *, flat: bool) -> bytes:
         return buffer.getvalue()
     # For each row of colors Pillow tries five filters, which gain little here, but none for numbers
     # of a palette: the bytes of each row are compressed as such, below a header that says colors.
+    # Python's own zlib would do, but its bytes differ between systems; Pillow brings its own.
     width, height = image.size
     rows = Image.frombytes("P", (3 * width, height), image.tobytes())
     rows.putpalette(bytes(3 * 256))
