@@ -91,7 +91,9 @@ World = Literal["real", "altered"]
 class Struct(BaseModel):
     """A frozen record whose fields are documented by the string under each."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True
+    )
 
 
 class Provenance(Struct):

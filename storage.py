@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from pydantic_core import from_json
+
 from . import leases
 from .errors import DataError, InUseError
 
@@ -262,7 +264,7 @@ def read_places(
                     code="damaged-log",
                 )
             try:
-                record = json.loads(line.decode("utf-8"))
+                record = _json(line)
             except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):
@@ -273,6 +275,14 @@ def read_places(
                 )
             yield (start, len(line)), record
             start += len(line)
+
+
+def _json(line: bytes) -> Any:
+    """The value of a line of JSON. Raises ValueError or RecursionError for anything else."""
+    try:
+        return from_json(line, cache_strings="keys")  # a third of the time of `json`
+    except ValueError:  # a lone surrogate is no text for it, and it nests 200 levels only
+        return json.loads(line.decode("utf-8"))
 
 
 class LineReader:

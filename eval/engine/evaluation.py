@@ -13,6 +13,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock as ThreadLock
 from typing import Any, Self
@@ -543,13 +544,13 @@ def outcomes_of(
         question = answered.question, answered.probe
         verdicts[asked.setdefault(question, question)] = answered.verdict  # each tuple once
     results = []
-    for case in sorted(run.cases() if cases is None else cases, key=lambda case: case.id):
-        recorded_status = images[case.id].status if case.id in images else "missing"
-        status = (
-            "missing" if recorded_status == "made" and case.id not in present else recorded_status
-        )
-        frames = of_clips.get(case.id, _NO_FRAMES)
-        verdicts = of_images.get(case.id) or clip_verdicts(frames)
+    named = [(case.id, case) for case in (run.cases() if cases is None else cases)]
+    for name, case in sorted(named, key=itemgetter(0)):
+        status = images[name].status if name in images else "missing"
+        if status == "made" and name not in present:
+            status = "missing"
+        frames = of_clips.get(name, _NO_FRAMES)
+        verdicts = of_images.get(name) or clip_verdicts(frames)
         results.append(Outcome(case, verdicts, status, frames))
     return results
 

@@ -23,7 +23,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -40,6 +40,7 @@ from ..roundtrips.routes import TRIP
 from ..store.answers import AnswerLog, answerer_folder
 from ..store.cases import CaseFile, read_cases
 from ..store.shards import RunLock, RunShard, shard_name, shard_of_row
+from ..store.shared import RecordParser, is_digest, is_text
 from ..store.verdicts import VerdictLog
 
 HEADER = "run.json"
@@ -144,6 +145,24 @@ class CaseResult:
                 f"{place}: file: {image.file!r} lies outside the run", code="outside-folder"
             )
         return image
+
+    @classmethod
+    def parser(cls) -> Callable[[dict[str, Any]], CaseResult]:
+        """As `AlikePayload.parser`."""
+        own = {"case": is_text, "file": _is_inside, "sha256": is_digest}
+        images = RecordParser(cls, own)
+
+        def parse(record: dict[str, Any]) -> CaseResult:
+            if "rate" in record:
+                record["fps"] = record.pop("rate")
+            return images.parsed(record, lambda: cls.from_record(record, ""))
+
+        return parse
+
+
+def _is_inside(file: Any) -> bool:
+    """Whether a path certainly lies inside the run."""
+    return type(file) is str and file[:7] == "images/" and ".." not in file and "\0" not in file
 
 
 def image_path(root: Path, image: CaseResult) -> Path:
@@ -321,9 +340,10 @@ class Run:
     def held(self) -> Run:
         """The run with its images, and its cases once they are asked for, in memory: for who looks
         at all of them often and adds nothing."""
-        self._held = {case: of_case[-1] for case, of_case in self.results.read().items()}
-        self._check_cases()
-        return self
+        images = {case: of_case[-1] for case, of_case in self.results.read().items()}
+        run = replace(self, _held=images)
+        run._check_cases()
+        return run
 
     def cases(self) -> Sequence[Case]:
         """Every case, in the order of the config."""

@@ -28,7 +28,8 @@ from ..stats.detectability import (
 )
 from ..stats.estimate import Estimate
 from ..stats.intervals import Interval
-from ..suites.scoring import cluster_numbers, in_groups
+from ..suites.columns import cluster_numbers
+from ..suites.scoring import in_groups
 from ..suites.spatial import HOLDS, IF_SEEN, QUESTION
 
 DETECTABILITY = "detectability.json"
@@ -264,7 +265,7 @@ def corrected_if_seen(
         for o in judged
     }
 
-    def scores(members: list[Outcome], group: str) -> Iterator[Score]:
+    def scores(members: Sequence[Outcome], group: str) -> Iterator[Score]:
         answered = [o for o in members if o.case.id in areas]
         if not answered:
             return

@@ -13,7 +13,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,6 +57,7 @@ class ScoresOfRun:
         self.digest = hashlib.sha256(f"{files} {present}".encode()).hexdigest()
         """SHA-256 over all that is computed from: its records, verdicts and present images."""
         self._files = files
+        self._kept = kept_scores()
 
     def computed(
         self, name: str, kind: Any, compute: Callable[[], T], others: Sequence[Path] = ()
@@ -67,7 +68,7 @@ class ScoresOfRun:
         def is_same() -> bool:
             return self.is_same() and _digest_of(others) == read
 
-        return computed(name, f"{self.digest} {read}", kind, compute, is_same)
+        return computed(name, f"{self.digest} {read}", kind, compute, is_same, self._kept)
 
     def is_same(self) -> bool:
         """Whether nobody has written to its files since they were looked at."""
@@ -113,15 +114,20 @@ def kept_name(kind: str, *subject: Any) -> str:
 
 
 def computed(
-    name: str, inputs: str, kind: Any, compute: Callable[[], T], is_same: Callable[[], bool]
+    name: str,
+    inputs: str,
+    kind: Any,
+    compute: Callable[[], T],
+    is_same: Callable[[], bool],
+    kept: Kept | None = None,
 ) -> T:
     """What a computation returns, or returned before, from the same inputs.
 
     name: see `kept_name`; the newest value of each is kept. inputs: digest of all that it reads.
     kind: type of the value. is_same: whether what it has read is still the same when it ends; else
-    nothing is kept.
+    nothing is kept. kept: `kept_scores`, where they are open already.
     """
-    kept = kept_scores()
+    kept = kept or kept_scores()
     before = kept.get(name)
     if before is not None and before.startswith(inputs.encode()):
         value: T = _parsed(kind, before[len(inputs) :])
@@ -134,7 +140,11 @@ def computed(
 
 
 def _plain(value: Any) -> bytes:
-    return json.dumps(value, default=asdict).encode()
+    return json.dumps(value, default=_fields_of).encode()
+
+
+def _fields_of(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _parsed(kind: Any, data: bytes) -> Any:

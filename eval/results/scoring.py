@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...human_labels import (
+    Label,
     check_labels,
     draw_note,
     labels_of_images,
@@ -25,7 +26,7 @@ from ...human_labels import (
 from ...printable import reasons, shortened
 from ...storage import write_whole
 from ..clips.frames import USUAL, FrameChoice
-from ..core import ALL, FAILURES, KNOWN_TRUTH, ORIGINAL, Outcome, Score, describe, without_nan
+from ..core import ALL, FAILURES, KNOWN_TRUTH, ORIGINAL, Case, Outcome, Score, describe, without_nan
 from ..engine.evaluation import outcomes_of
 from ..engine.run import CaseResult, Run, RunError, RunHeader
 from ..methods.candidates import chose
@@ -46,7 +47,14 @@ from .corrected import (
     read_cards,
 )
 from .detectability import corrected_if_seen, read_detector_check
-from .judge_card import HumanAgreement, JudgeCard, Labels, judge_card
+from .judge_card import (
+    HumanAgreement,
+    JudgeCard,
+    Labels,
+    comparable_of,
+    judge_card,
+    prompt_versions,
+)
 from .judge_check import JudgeCheck, check_for, check_marks, exclude_misjudged, find_check
 from .latent import LatentTruth, latent_truth
 from .marks import JUDGE_CHOSE, UNCHECKED, marks_of
@@ -135,11 +143,17 @@ class JudgedRun:
 
 
 def score_run(
-    root: Path, settings: ScoreSettings, several: bool = False, run: Run | None = None
+    root: Path,
+    settings: ScoreSettings,
+    several: bool = False,
+    run: Run | None = None,
+    known_answers: dict[Path, list[Answered]] | None = None,
 ) -> list[JudgedRun]:
     """The result of every judge of a run.
 
-    several: whether the labels are of several runs. run: the same, where it is held already. Raises
+    several: whether the labels are of several runs. run: the same, where it is held already.
+    known_answers: folder of a judge -> its answers about the present images, where they are read
+    already; they are taken out. Raises
     RunError if it has no verdicts or is not complete, DataError for bad labels and for a card of
     none of its judges.
     """
@@ -148,11 +162,11 @@ def score_run(
     if not settings.partial:
         run.check_complete()
     labels = run_labels(run, settings.labels, several)
-    present = run.present()
+    present, cases = run.present(), _cases(run, settings.groups)
     judged, cards = dict[Path, list[Outcome]](), dict[Path, JudgeCard]()
     for log in logs:
-        answers = log.present(present)
-        judged[log.root] = _outcomes(run, answers, present, settings.groups)
+        answers = (known_answers or {}).pop(log.root, None) or log.present(present)
+        judged[log.root] = outcomes_of(run, answers, present, cases)
         cards[log.root] = judge_card(log.identity, _suite_of(run, log), answers, labels)
         del answers  # the next judge's take their place
     if not settings.partial:
@@ -181,6 +195,7 @@ def score_run(
                     code="incomplete-run",
                 )
     alpha = _alpha(list(judged.values()), labels)
+    run_notes = _run_notes(run, cases)
     latent = LatentTruth()
     if settings.latent:
         latent = _latent(run, logs, judged, labels, settings)
@@ -193,6 +208,7 @@ def score_run(
             labels=labels,
             alpha=alpha,
             latent=latent,
+            run_notes=run_notes,
             settings=settings,
         )
         for log in logs
@@ -200,13 +216,56 @@ def score_run(
     return _with_differences(scored, alpha)
 
 
-def _outcomes(
-    run: Run, answers: Iterable[Answered], present: Mapping[str, str], groups: bool
-) -> list[Outcome]:
-    outcomes = outcomes_of(run, answers, present)
+def _cases(run: Run, groups: bool) -> Sequence[Case]:
+    """The cases to score, without their groups where no score needs them."""
     if groups or SUITES[run.header.suite].scores_by_group:
-        return outcomes
-    return [replace(o, case=replace(o.case, groups={})) for o in outcomes]
+        return run.cases()
+    return [replace(case, groups={}) for case in run.cases()]
+
+
+class Believed(NamedTuple):
+    """What the check of a judge on gold images leaves of its outcomes."""
+
+    outcomes: Sequence[Outcome]
+    note: str = ""
+    """What is left out and why; empty if nothing is."""
+    check: JudgeCheck | None = None
+    """None if the judge was not checked."""
+
+
+def believe(
+    run: Run, log: VerdictLog, outcomes: Sequence[Outcome], gold: Path | None = None
+) -> Believed:
+    """Leaves out the outcomes of a run on which its judge can't be believed.
+
+    gold: as in `ScoreSettings`. Raises DataError for a judge that is not in it, and for a suite
+    without gold images.
+    """
+    suite = _suite_of(run, log)
+    check, checking = _check_of(run, suite, log, gold), open_gold(suite.name)
+    if check is None or checking is None:
+        return Believed(outcomes)
+    return Believed(*exclude_misjudged(outcomes, check, type(checking)), check)
+
+
+def believed_outcomes(
+    run: Run,
+    log: VerdictLog,
+    settings: ScoreSettings = ScoreSettings(),
+    cases: Sequence[Case] | None = None,
+) -> Sequence[Outcome]:
+    """The outcomes behind the scores of a run under a judge, without scoring.
+
+    run: held. cases: only these; all where None.
+    """
+    present = run.present()
+    if cases is None:
+        cases = _cases(run, settings.groups)
+    else:
+        wanted = {case.id for case in cases}
+        present = {case: digest for case, digest in present.items() if case in wanted}
+    outcomes = outcomes_of(run, log.present(present), present, cases)
+    return believe(run, log, outcomes, settings.gold).outcomes
 
 
 def with_outcomes(run: Run, results: Sequence[Result], settings: ScoreSettings) -> list[JudgedRun]:
@@ -219,9 +278,9 @@ def with_outcomes(run: Run, results: Sequence[Result], settings: ScoreSettings) 
     return [
         JudgedRun(
             result,
-            ReadLater(partial(_believed_outcomes, run, log, settings)),
+            ReadLater(partial(believed_outcomes, run, log, settings)),
             log,
-            check=_check_of(run, _suite_of(run, log), result.card, settings.gold),
+            check=_check_of(run, _suite_of(run, log), log, settings.gold),
         )
         for result, log in zip(results, logs, strict=True)
     ]
@@ -242,17 +301,6 @@ class ReadLater(Sequence[Outcome]):
 
     def __len__(self) -> int:
         return len(self._outcomes)
-
-
-def _believed_outcomes(run: Run, log: VerdictLog, settings: ScoreSettings) -> Sequence[Outcome]:
-    """The outcomes behind the scores of a run under a judge, without scoring."""
-    present, suite = run.present(), _suite_of(run, log)
-    outcomes = _outcomes(run, log.present(present), present, settings.groups)
-    check = _check_of(run, suite, judge_card(log.identity, suite, ()), settings.gold)
-    checking = open_gold(suite.name)
-    if check is None or checking is None:
-        return outcomes
-    return exclude_misjudged(outcomes, check, type(checking))[0]
 
 
 LARGE = 10.0
@@ -328,8 +376,11 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
 
     Raises DataError for a case, question or label that the run doesn't have, by name.
     """
-    if labels is None:
-        return {}
+    return {} if labels is None else labels_of_run(run, read_labels(labels), several)
+
+
+def labels_of_run(run: Run, labels: Sequence[Label], several: bool) -> Labels:
+    """Of the labels of human annotators, those of a run's images. Raises as `run_labels`."""
     suite = open_suite(run.header.suite)
     answers = {
         question: [*worth.values, *worth.unscored, *FAILURES]
@@ -337,11 +388,16 @@ def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
     }
     answers |= {question: list(allowed) for question, allowed in suite.human_questions.items()}
     images = {case: image.sha256 for case, image in run.images().items()}
-    human_labels = read_labels(labels)
     if several:  # runs of other suites have other cases
-        human_labels = labels_of_images(human_labels, images, several)
-    checked = check_labels(human_labels, {case.id for case in run.cases()}, answers)
+        labels = labels_of_images(labels, images, several)
+    checked = check_labels(labels, {case.id for case in run.cases()}, answers)
     return single_labels(labels_of_images(checked, images, several))
+
+
+def check_same_rows(folder: str, run: RunHeader, other_folder: str, other: RunHeader) -> None:
+    """Raises RunError if two runs of a suite have other rows."""
+    if run.rows_sha256 != other.rows_sha256:
+        raise RunError(f"{folder} and {other_folder} are of different rows", code="different-rows")
 
 
 def check_comparable(results: Sequence[Result], across_judges: bool = False) -> None:
@@ -352,10 +408,7 @@ def check_comparable(results: Sequence[Result], across_judges: bool = False) -> 
         run = of_run[0].run
         judges = sorted(json.dumps(dict(r.card.comparable), sort_keys=True) for r in of_run)
         reference, expected = first.setdefault(run.suite, (of_run[0], judges))
-        if run.rows_sha256 != reference.run.rows_sha256:
-            raise RunError(
-                f"{folder} and {reference.folder} are of different rows", code="different-rows"
-            )
+        check_same_rows(folder, run, reference.folder, reference.run)
         if judges != expected and not across_judges:
             theirs = [r.judge for r in results if r.folder == reference.folder]
             raise RunError(
@@ -375,16 +428,15 @@ def _score(
     labels: Labels,
     alpha: Mapping[str, float],
     latent: LatentTruth,
+    run_notes: Sequence[str],
     settings: ScoreSettings,
 ) -> JudgedRun:
     suite = _suite_of(run, log)
-    notes, cases = _notes(run, log, judged, card), len(judged)
-    check = _check_of(run, suite, card, settings.gold)
+    notes, cases = _notes(run, log, judged, card, run_notes), len(judged)
     checking = open_gold(suite.name)
-    believed, left_out = judged, ""
+    believed, left_out, check = believe(run, log, judged, settings.gold)
     marks: tuple[str, ...] = ()
-    if check is not None and checking is not None:
-        believed, left_out = exclude_misjudged(judged, check, type(checking))
+    if check is not None:
         marks = check_marks(judged, check)
         card = replace(card, gold={ALL: check.confusion, **check.parts})
     elif checking is not None and log.identity["kind"] not in KNOWN_TRUTH:
@@ -481,7 +533,7 @@ def _latent(
     checks = {}
     for log in models:
         suite = _suite_of(run, log)
-        check = _check_of(run, suite, judge_card(log.identity, suite, ()), settings.gold)
+        check = _check_of(run, suite, log, settings.gold)
         if check is not None:
             checks[log.name] = check
     suite = open_suite(run.header.suite)
@@ -508,7 +560,7 @@ def _headline(suite: Suite[Any], scores: Sequence[Score]) -> str:
     return value_text(score.value, score.unit)
 
 
-def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -> JudgeCheck | None:
+def _check_of(run: Run, suite: Suite[Any], log: VerdictLog, gold: Path | None) -> JudgeCheck | None:
     """Reads the check of the judge on gold images. Raises DataError for a judge that is not in
     `gold`, and for a suite without gold images."""
     if gold is not None and suite.real_gold:
@@ -518,9 +570,12 @@ def _check_of(run: Run, suite: Suite[Any], card: JudgeCard, gold: Path | None) -
             f"{suite.name} has no gold images that check its judges: leave out --gold",
             code="no-gold",
         )
+    if not suite.gold:
+        return None
+    comparable = comparable_of(log.identity, prompt_versions(suite))
     if gold is not None:
-        return check_for(gold / suite.gold, card.comparable)
-    return find_check(run.root, card.comparable) if suite.gold else None
+        return check_for(gold / suite.gold, comparable)
+    return find_check(run.root, comparable)
 
 
 def _on_real(root: Path, card: JudgeCard) -> list[Outcome]:
@@ -557,21 +612,34 @@ def _card_of(
     )
 
 
-def _notes(run: Run, log: VerdictLog, judged: Sequence[Outcome], card: JudgeCard) -> list[str]:
+def _run_notes(run: Run, cases: Sequence[Case]) -> list[str]:
+    """Notes about the images, whoever judged them."""
+    notes = []
+    if added := run.header.added:
+        notes.append(
+            f"{added:,} of {run.header.rows:,} rows: added to the release after v1, in all scores; "
+            f"a run with `--where release=v1` is without"
+        )
+    notes += run.notes(sorted(cases, key=lambda case: case.id))
+    if unmade := run.unmade():
+        notes.append(unmade)
+    return notes
+
+
+def _notes(
+    run: Run,
+    log: VerdictLog,
+    judged: Sequence[Outcome],
+    card: JudgeCard,
+    run_notes: Sequence[str],
+) -> list[str]:
     notes = []
     for role, identity in (("generator", run.header.generator), ("judge", log.identity)):
         if identity["kind"] == "python" and identity.get("version") == "unversioned":
             notes.append(
                 f"the {role} is code without a version ({describe(identity)}): pass identity="
             )
-    if added := run.header.added:
-        notes.append(
-            f"{added:,} of {run.header.rows:,} rows: added to the release after v1, in all scores; "
-            f"a run with `--where release=v1` is without"
-        )
-    notes += run.notes(outcome.case for outcome in judged)
-    if unmade := run.unmade():
-        notes.append(unmade)
+    notes += run_notes
     errors = Counter(v.raw for o in judged for v in o.verdicts.values() if v.label == "error")
     notes += reasons(errors, " of the judge")
     unread = [v for o in judged for v in o.verdicts.values() if v.label == "unparsed"]
@@ -606,22 +674,28 @@ def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, flo
     """Question -> alpha over all cases; an answer that is a failure counts as missing."""
     if len(judged) + bool(labels) < 2:
         return {}
-    raters = [
-        {
-            (outcome.case.id, question): verdict.label
-            for outcome in outcomes
-            for (question, probe), verdict in outcome.verdicts.items()
-            if probe == ORIGINAL and not verdict.failed
-        }
-        for outcomes in judged
-    ]
-    raters.append(dict(labels))
+    # Judges have the same cases, in the same order.
+    labels_by_judge = [_labels_by_question(outcomes) for outcomes in judged]
+    people: dict[str, dict[str, str]] = {}
+    for (case, question), label in labels.items():
+        people.setdefault(question, {})[case] = label
     alphas = {}
-    for question in sorted({key[1] for rater in raters for key in rater}):
-        answered = [{k: v for k, v in rater.items() if k[1] == question} for rater in raters]
-        answered = [answers for answers in answered if answers]
-        if len(answered) > 1:
-            keys = sorted(set().union(*answered))
-            ratings = [[answers.get(key) for key in keys] for answers in answered]
-            alphas[question] = krippendorff_alpha(ratings)
+    for question in sorted({*people}.union(*labels_by_judge)):
+        raters = [of_judge[question] for of_judge in labels_by_judge if question in of_judge]
+        if question in people:
+            raters.append([people[question].get(outcome.case.id) for outcome in judged[0]])
+        if len(raters) > 1:
+            alphas[question] = krippendorff_alpha(raters)
     return alphas
+
+
+def _labels_by_question(outcomes: Sequence[Outcome]) -> dict[str, list[str | None]]:
+    """Question -> label of each outcome, None for a failure; only of questions with a label."""
+    labels: dict[str, list[str | None]] = {}
+    for place, outcome in enumerate(outcomes):
+        for (question, probe), verdict in outcome.verdicts.items():
+            if probe == ORIGINAL and not verdict.failed:
+                if question not in labels:
+                    labels[question] = [None] * len(outcomes)
+                labels[question][place] = verdict.label
+    return labels

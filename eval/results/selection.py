@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DataError
-from ...human_labels import draw_note
+from ...human_labels import draw_note, read_labels
 from ..core import ORIGINAL, Outcome, Verdict
 from ..engine.run import Run
 from ..stats.bootstrap import Array
@@ -24,7 +24,7 @@ from ..stats.intervals import normal_quantile
 from ..stats.means import cluster_mean
 from ..suites import open_suite
 from .judge_card import HumanAgreement, Labels
-from .scoring import JudgedRun, ScoreSettings, run_labels, score_runs
+from .scoring import JudgedRun, believed_outcomes, check_same_rows, labels_of_run
 
 CLOSE = 0.125
 """Difference of scores in [0, 1] that CF-World calls small."""
@@ -48,25 +48,50 @@ class LabelPair(NamedTuple):
     """The same two as classes of `CODES`."""
 
 
+class OutcomesOfRun(NamedTuple):
+    """The outcomes of one run under one judge that labels are compared with."""
+
+    suite: str
+    folder: str
+    """Folder of the run."""
+    outcomes: Sequence[Outcome]
+
+    @classmethod
+    def of(cls, judged: JudgedRun) -> OutcomesOfRun:
+        """All of a run that was scored."""
+        return cls(judged.result.run.suite, judged.result.folder, judged.outcomes)
+
+
 def judge_selection(
     roots: Sequence[Path], labels: Path, judges: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Judge -> confusions by metric, by run and pooled, and the differences of scores by image.
 
-    labels: human labels of images of any of the runs. Raises DataError if none is of these runs,
-    and as `score_runs`.
+    labels: human labels of images of any of the runs. Raises DataError if none is of these runs
+    or can't be read, and RunError for runs without verdicts and for runs of other rows.
     """
-    settings = ScoreSettings(
-        labels=labels, judges=tuple(judges), across_judges=True, partial=True, groups=False
-    )
-    judged = score_runs(roots, settings)
-    several = len(roots) > 1
-    labels_by_run = {str(root): run_labels(Run.open(root), labels, several) for root in roots}
+    human_labels, several = read_labels(labels), len(roots) > 1
+    by_judge, labels_by_run = dict[str, list[OutcomesOfRun]](), dict[str, Labels]()
+    runs: list[Run] = []
+    for root in roots:
+        run = Run.open(root).held()
+        logs = run.chosen_judges(judges)
+        of_people = labels_of_run(run, human_labels, several)
+        labeled = {case for case, _ in of_people}
+        cases = [case for case in run.cases() if case.id in labeled]
+        for log in logs:
+            outcomes = believed_outcomes(run, log, cases=cases)
+            of_run = OutcomesOfRun(run.header.suite, str(run.root), outcomes)
+            by_judge.setdefault(log.name, []).append(of_run)
+        labels_by_run[str(root)] = of_people
+        runs.append(Run(run.root, run.header))  # without what it holds
+    first: dict[str, Run] = {}
+    for run in runs:
+        other = first.setdefault(run.header.suite, run)
+        check_same_rows(str(run.root), run.header, str(other.root), other.header)
     if not any(labels_by_run.values()):
         raise DataError(f"{labels}: no label is of an image of these runs", code="nothing-to-do")
-    note, by_judge = draw_note(labels), dict[str, list[JudgedRun]]()
-    for judged_run in judged:
-        by_judge.setdefault(judged_run.result.judge, []).append(judged_run)
+    note = draw_note(labels)
     return {
         judge: {
             "confusions": [
@@ -80,14 +105,13 @@ def judge_selection(
     }
 
 
-def _compared(runs: Sequence[JudgedRun], labels_by_run: Mapping[str, Labels]) -> list[LabelPair]:
+def _compared(
+    runs: Sequence[OutcomesOfRun], labels_by_run: Mapping[str, Labels]
+) -> list[LabelPair]:
     compared = []
-    for judged_run in runs:
-        suite, people = (
-            open_suite(judged_run.result.run.suite),
-            labels_by_run[judged_run.result.folder],
-        )
-        for outcome in judged_run.outcomes:
+    for of_run in runs:
+        suite, people = open_suite(of_run.suite), labels_by_run[of_run.folder]
+        for outcome in of_run.outcomes:
             for question, worth in suite.worths.items():
                 label = people.get((outcome.case.id, question))
                 verdict = outcome.verdict(question)
@@ -100,9 +124,7 @@ def _compared(runs: Sequence[JudgedRun], labels_by_run: Mapping[str, Labels]) ->
                     for x in (label, verdict.label)
                 )
                 compared.append(
-                    LabelPair(
-                        metric, judged_run.result.folder, label, verdict.label, (codes[0], codes[1])
-                    )
+                    LabelPair(metric, of_run.folder, label, verdict.label, (codes[0], codes[1]))
                 )
     return compared
 
@@ -134,7 +156,7 @@ def _confusion_json(name: str, agreement: HumanAgreement) -> dict[str, Any]:
 
 
 def score_differences(
-    runs: Sequence[JudgedRun], labels_by_run: Mapping[str, Labels]
+    runs: Sequence[OutcomesOfRun], labels_by_run: Mapping[str, Labels]
 ) -> dict[str, Any] | None:
     """The judge's score less people's, of images that both have a score in [0, 1] for.
 
@@ -143,15 +165,12 @@ def score_differences(
     labels_by_run: folder of a run -> labels. None for suites that don't score single images.
     """
     gaps, clusters = [], []
-    for judged_run in runs:
-        suite, people = (
-            open_suite(judged_run.result.run.suite),
-            labels_by_run[judged_run.result.folder],
-        )
+    for of_run in runs:
+        suite, people = open_suite(of_run.suite), labels_by_run[of_run.folder]
         human_verdicts: dict[str, dict[tuple[str, str], Verdict]] = {}
         for (case, question), label in people.items():
             human_verdicts.setdefault(case, {})[question, ORIGINAL] = Verdict(label)
-        for outcome in judged_run.outcomes:
+        for outcome in of_run.outcomes:
             if outcome.case.id not in human_verdicts:
                 continue
             theirs = suite.correctness(Outcome(outcome.case, human_verdicts[outcome.case.id]))

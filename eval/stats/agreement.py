@@ -144,14 +144,19 @@ def krippendorff_alpha(
     labels = list(order) if scale == "ordinal" else sorted(occurring)
     if unknown := sorted(occurring - set(labels)):
         raise ValueError(f"labels {unknown} are not in {labels}")
+    if len({len(rater) for rater in ratings}) > 1:
+        raise ValueError("raters of different lengths")
     place = {label: i for i, label in enumerate(labels)}
+    counts = np.zeros((len(ratings[0]) if ratings else 0, len(labels)))
+    for rater in ratings:
+        labeled = [item for item, label in enumerate(rater) if label is not None]
+        counts[labeled, [place[label] for label in rater if label is not None]] += 1
+    counts = counts[counts.sum(axis=1) > 1]
+    others = counts.sum(axis=1) - 1
     coincidences = np.zeros((len(labels), len(labels)))
-    for item in zip(*ratings, strict=True):
-        places = [place[label] for label in item if label is not None]
-        if len(places) < 2:
-            continue
-        counts = np.bincount(places, minlength=len(labels)).astype(float)
-        coincidences += (np.outer(counts, counts) - np.diag(counts)) / (len(places) - 1)
+    for (first, second), _ in np.ndenumerate(coincidences):
+        pairs = counts[:, first] * (counts[:, second] - (first == second))
+        coincidences[first, second] = np.add.accumulate(pairs / others)[-1] if len(pairs) else 0
     totals = coincidences.sum(axis=0)
     n = totals.sum()
     distance = _distances(totals, scale)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,8 @@ Array = NDArray[np.float64]
 
 RESAMPLES = 10_000
 """Draws wherever no number is given."""
+_DENSE = 8
+"""Numbers that may occur, for each one that there is, up to which they are counted."""
 _CELLS = 4_000_000
 """Weights held at once: 32 MB."""
 
@@ -42,6 +45,7 @@ class Bootstrap:
         drawn = drawn[~np.isnan(drawn)]
         if len(drawn) < len(self.draws) / 2 or np.isnan(self.estimate[number]):
             return NOTHING
+        drawn.sort()  # many times faster than the partition that numpy makes of unsorted ones
         low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return Interval(float(low), float(high))
 
@@ -104,7 +108,27 @@ def clustered(values: ArrayLike, clusters: ArrayLike) -> tuple[Array, NDArray[np
         raise ValueError(f"values {columns.shape} and clusters {labels.shape} do not fit")
     if labels.shape[1] not in (1, 2):
         raise ValueError(f"an item belongs to one or two clusters, not {labels.shape[1]}")
-    return columns, np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
+    return columns, numbered(labels)
+
+
+def numbered(names: NDArray[Any]) -> NDArray[np.intp]:
+    """The place of each name among all that occur, sorted; of the shape of `names`."""
+    if names.dtype.kind == "i" and names.size:
+        low, high = int(names.min()), int(names.max())
+        if high - low < _DENSE * names.size:  # counted, which takes a tenth of sorting them
+            offsets = names.astype(np.intp) - low
+            occurs = np.zeros(high - low + 1, dtype=bool)
+            occurs[offsets] = True
+            return (np.cumsum(occurs) - 1)[offsets]
+    return np.unique(names, return_inverse=True)[1].reshape(names.shape)
+
+
+def first_places(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Shape (g,): where each of the numbers 0 to g - 1, all of which occur, is for the first time;
+    numbers: shape (n,)."""
+    first = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.intp)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # the last one written stays
+    return first
 
 
 def _weights(count: int, draws: int, rng: np.random.Generator) -> Array:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .bootstrap import RESAMPLES, Array, Bootstrap, clustered
+from .bootstrap import RESAMPLES, Array, Bootstrap, clustered, numbered
 from .estimate import Estimate
 from .intervals import NOTHING, Interval, student_quantile, wilson
 
@@ -82,12 +82,12 @@ class _Means:
         wider = np.sqrt(np.maximum(1.0, least / np.where(variance > 0, variance, 1.0)))
         return np.asarray(members * np.outer(wider, wider))
 
-    @property
+    @functools.cached_property
     def varied(self) -> NDArray[np.bool_]:
         """Shape (k,): whether the mean changes as clusters are left out."""
         return np.sqrt(np.diag(self.covariance)) > _NO_WIDTH
 
-    @property
+    @functools.cached_property
     def items(self) -> Array:
         """Shape (k,): independent two-valued items that would make the mean as uncertain."""
         variance = np.where(self.varied, np.diag(self.covariance), 1.0)
@@ -274,7 +274,7 @@ def _means(
     if labels.shape[1] == 2:
         low_label, high_label = np.sort(labels, axis=1).T
         numbers = low_label * (labels.max(initial=0) + 1) + high_label
-        pairs = np.unique(numbers, return_inverse=True)[1][:, None]
+        pairs = numbered(numbers)[:, None]
         twice = _without_each(pairs, counted, residuals, count)[1]
     # Members share an item's weight.
     squares = (weight**2).sum(axis=0) / labels.shape[1] ** 2
@@ -299,19 +299,23 @@ def _without_each(
     counted: shape (n, k), weights of the items; labels: shape (n, 1) or (n, 2), clusters of each
     item; the same twice counts as once.
     """
-    size = (int(labels.max(initial=-1)) + 1, counted.shape[1])
-    weight, change = np.zeros(size), np.zeros(size)
-    np.add.at(weight, labels[:, 0], counted)
-    np.add.at(change, labels[:, 0], residuals)
+    members, number = labels[:, 0], int(labels.max(initial=-1)) + 1
     if labels.shape[1] == 2:
         other = labels[:, 1] != labels[:, 0]
-        np.add.at(weight, labels[other, 1], counted[other])
-        np.add.at(change, labels[other, 1], residuals[other])
+        members = np.concatenate([members, labels[other, 1]])
+        counted = np.concatenate([counted, counted[other]])
+        residuals = np.concatenate([residuals, residuals[other]])
+    weight, change = (
+        np.stack(
+            [np.bincount(members, column, number) for column in columns.T], axis=1, dtype=float
+        )
+        for columns in (counted, residuals)
+    )
     divisor = np.where(count > 0, count, 1.0)
     weight, change = weight / divisor, change / divisor
-    number = (weight > 0).sum(axis=0)
+    clusters = (weight > 0).sum(axis=0)
     change = np.where(weight < 1, change / np.where(weight < 1, 1 - weight, 1.0), 0.0)
-    return weight, change * np.sqrt(np.maximum(number - 1, 0) / np.maximum(number, 1))
+    return weight, change * np.sqrt(np.maximum(clusters - 1, 0) / np.maximum(clusters, 1))
 
 
 @functools.lru_cache(maxsize=16)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...errors import UsageError
+from .bootstrap import numbered
 from .estimate import Estimate
 from .intervals import normal_quantile
 
@@ -100,7 +101,7 @@ def sign_flip(
     """
     x = np.asarray(values, dtype=float)
     present = ~np.isnan(x)
-    member = np.unique(np.asarray(clusters)[present], return_inverse=True)[1]
+    member = numbered(np.asarray(clusters)[present])
     sums = np.bincount(member, weights=x[present])
     sums = np.abs(sums[sums != 0]) if len(sums) else sums
     if not present.any():
@@ -110,13 +111,33 @@ def sign_flip(
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(sums))))
         totals = np.abs(signs.reshape(len(signs), -1) @ sums)
     else:
-        rng = np.random.default_rng(seed)
         # einsum and not @: BLAS threads would take the cores of runs scored at the same time.
-        flips = rng.integers(0, 2, size=(draws, len(sums)), dtype=np.int8)
-        flipped = 2 * np.einsum("dg,g->d", flips, sums) - sums.sum()
+        flipped = 2 * np.einsum("dg,g->d", _flips(draws, len(sums), seed), sums) - sums.sum()
         totals = np.append(np.abs(flipped), observed)
     beyond = float(np.mean(totals >= observed - 1e-9 * max(1.0, observed)))
     return SignFlip(beyond, float(totals.mean()) / int(present.sum()))
+
+
+_KEPT = 32_000_000
+"""Bytes of draws up to which they are kept."""
+_kept_flips: dict[int, NDArray[np.int8]] = {}
+
+
+def _flips(draws: int, clusters: int, seed: int) -> NDArray[np.int8]:
+    """Which clusters have the opposite sign, shape (draws, clusters), 0 or 1; read only.
+
+    Draws for fewer clusters are the first of those for more: they are kept, as a run's groups, and
+    runs after it, need them again and again.
+    """
+    number = draws * clusters
+    flips = _kept_flips.pop(seed, None)
+    if flips is None or len(flips) < number:
+        flips = None  # not two at a time
+        flips = np.random.default_rng(seed).integers(0, 2, size=number, dtype=np.int8)
+        flips.flags.writeable = False
+    if len(flips) <= _KEPT:
+        _kept_flips[seed] = flips
+    return flips[:number].reshape(draws, clusters)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

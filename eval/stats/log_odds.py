@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .bootstrap import first_places, numbered
 from .clusters import cluster_interval
 from .estimate import Estimate
 from .intervals import NOTHING, Interval
@@ -37,12 +38,13 @@ def conditional_log_odds(
     interval is that of the share of image pairs that follow both, over clusters. NaN without any.
     """
     x, order = np.asarray(follows, dtype=float), np.asarray(orders)
-    names, first, member = np.unique(np.asarray(strata), return_index=True, return_inverse=True)
+    member = numbered(np.asarray(strata))
+    first = first_places(member)
     labels = np.asarray(clusters)[first]
     valid = ~np.isnan(x)
 
     def count(chosen: ArrayLike) -> np.ndarray:
-        return np.bincount(member[np.asarray(chosen)], minlength=len(names))
+        return np.bincount(member[np.asarray(chosen)], minlength=len(first))
 
     yes = [count(valid & (order == side) & (x == 1)) for side in (0, 1)]
     no = [count(valid & (order == side) & (x == 0)) for side in (0, 1)]
@@ -56,7 +58,7 @@ def conditional_log_odds(
     n = int(informative.sum())
     if not n:
         return Estimate(math.nan, n=0, excluded=excluded)
-    shares = np.repeat(np.tile([1.0, 0.0], len(names)), np.stack([both, neither], 1).ravel())
+    shares = np.repeat(np.tile([1.0, 0.0], len(first)), np.stack([both, neither], 1).ravel())
     (share,) = cluster_interval(shares, np.repeat(labels, both + neither, axis=0), (0.0, 1.0))
     # Half an independent pair of images of each kind (Haldane 1956): finite where all agree, and
     # with less bias. An image is in as many pairs as the other order has images.

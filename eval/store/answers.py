@@ -13,10 +13,10 @@ failure is asked again is up to the payload's owner, who appends a newer answer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from ...errors import DataError, RunFailed
 from ...parsing import parse_as, read_json
@@ -52,6 +52,17 @@ class AnswerPayload(Protocol):
     @classmethod
     def from_record(cls, record: dict[str, Any], place: str) -> Self:
         """The inverse of `to_record`. Raises DataError, which names the place."""
+        ...
+
+
+@runtime_checkable
+class AlikePayload(Protocol):
+    """A payload whose records have much in common."""
+
+    @classmethod
+    def parser(cls) -> Callable[[dict[str, Any]], Self]:
+        """Returns `from_record` for many records, which it may change; what they have in common is
+        parsed and held once. It raises DataError as for no place."""
         ...
 
 
@@ -138,11 +149,11 @@ class AnswerLog(Mapping[str, Payload]):
         all."""
         answers: dict[str, list[Payload]] = {}
         places: dict[str, list[At]] = {}
-        shared = SharedValues()
+        parse = self._parser()
         with collector_paused():
             for key, at, record in self._scan():
                 if keys is None or key in keys:
-                    answers.setdefault(key, []).append(shared.share(self._parse(at, record)))
+                    answers.setdefault(key, []).append(parse(at, record))
                     if len(self._files) > 1:  # lines of one file are in order
                         places.setdefault(key, []).append(at)
             for key, of_key in places.items():
@@ -225,6 +236,23 @@ class AnswerLog(Mapping[str, Payload]):
     def _record(self, at: At) -> dict[str, Any]:
         return self._readers[at[1] >> _PLACE_BITS].record(at[1] & ((1 << _PLACE_BITS) - 1))
 
+    def _parser(self) -> Callable[[At, dict[str, Any]], Payload]:
+        """Returns `_parse` for many records, which share their values."""
+        if not isinstance(self._payload, AlikePayload):
+            shared = SharedValues()
+            return lambda at, record: shared.share(self._parse(at, record))
+        parse_alike = self._payload.parser()
+
+        def parse(at: At, record: dict[str, Any]) -> Payload:
+            try:
+                self._check_source(record, "")
+                payload: Payload = parse_alike(record)
+            except DataError:
+                return self._payload_of(self._record(at), self._where(at))
+            return payload
+
+        return parse
+
     def _parse(self, at: At, record: dict[str, Any]) -> Payload:
         """The payload of a record, which it takes apart."""
         try:
@@ -233,6 +261,11 @@ class AnswerLog(Mapping[str, Payload]):
             return self._payload_of(self._record(at), self._where(at))
 
     def _payload_of(self, record: dict[str, Any], place: str) -> Payload:
+        self._check_source(record, place)
+        return self._payload.from_record(record, place)
+
+    def _check_source(self, record: dict[str, Any], place: str) -> None:
+        """Takes session and answerer out of a record. Raises DataError for another answerer."""
         record.pop(SESSION, None)
         if self._by and (by := record.pop(BY, self._by)) != self._by:
             raise DataError(
@@ -240,7 +273,6 @@ class AnswerLog(Mapping[str, Payload]):
                 "put back the file that belongs here",
                 code="another-run",
             )
-        return self._payload.from_record(record, place)
 
     def _where(self, at: At) -> str:
         """File and line of a record."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -13,7 +14,7 @@ from ...parsing import parse_as
 from ...storage import LineReader, collector_paused, read_places
 from ..core import Case
 from .shards import RunShard, owns_row
-from .shared import SharedValues
+from .shared import RecordParser, is_whole
 
 _SOURCE = re.compile(r"(sources/[0-9a-f]{64}\.png)?")
 _NAME = re.compile(r"[^/\\\0]+")
@@ -70,10 +71,10 @@ def read_cases(path: Path) -> list[Case]:
         raise DataError(
             f"{path}: no such file; run the command that made the run again", code="no-such-file"
         )
-    shared = SharedValues()
+    cases = RecordParser(Case, {"seed": is_whole, "number": is_whole})
     with collector_paused():
         return [
-            shared.share(_case(record, path, place))
+            cases.parsed(record, partial(_case, record, path, place))
             for (place, _), record in read_places(path, appended=False)
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from ..clips.frames import USUAL
 from ..core import Judge, Question, Verdict, describe, identity_digest
 from .answers import AnswerLog, keep_identity, read_identity
 from .shards import RunShard, shard_log
+from .shared import RecordParser, VerdictParser, is_digest, is_text
 
 HEADER = "judge.json"
 VERDICTS = shard_log("verdicts", None)
@@ -109,7 +110,26 @@ class Answered:
         verdict = {name: value for name, value in record.items() if name in of_verdict}
         return parse_as(cls, {**fields, "verdict": verdict}, place)
 
+    @classmethod
+    def parser(cls) -> Callable[[dict[str, Any]], Answered]:
+        """As `AlikePayload.parser`."""
+        answers = RecordParser(cls, {"key": is_text, "case": is_text, "image": is_digest})
+        verdicts = VerdictParser()
 
+        def parse(record: dict[str, Any]) -> Answered:
+            plain = {name: record.pop(name) for name in _OF_VERDICT if name in record}
+            verdict = verdicts.parsed(plain)
+            record.pop("verdict", None)
+            return answers.parsed(
+                record,
+                lambda: parse_as(cls, {**record, "verdict": verdict}, ""),
+                verdict=verdict,
+            )
+
+        return parse
+
+
+_OF_VERDICT = tuple(Verdict.__dataclass_fields__)
 _PLAIN = ("key", "case", "image", "question", "probe", "answers", "sided")
 
 

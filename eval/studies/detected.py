@@ -32,8 +32,9 @@ from ..judges.checker.run import PUBLISHED_SIZE
 from ..stats.comparison import sign_flip
 from ..stats.correction import by_error_rates, confusion_of
 from ..stats.estimate import Estimate
+from ..suites.columns import cluster_numbers, pair_numbers
 from ..suites.real import BOTH, RealGoldSuite, condition_of
-from ..suites.scoring import cluster_numbers, mean_score, pair_numbers, paired_difference
+from ..suites.scoring import mean_score, paired_difference
 from .recipes import find_layout
 
 VERTICAL, HORIZONTAL = ("above", "below"), ("left_of", "right_of")

@@ -23,7 +23,7 @@ from ..report.plots import (
     score_scatter,
 )
 from ..results.risk import Curve
-from ..results.selection import score_differences
+from ..results.selection import OutcomesOfRun, score_differences
 from ..stats.abstention import RiskCoverage
 from .scores import bandit, checker
 from .scores.categories import category_pairs
@@ -46,7 +46,7 @@ def differences(cells_by_judge: ByJudge, title: str) -> str:
     gaps_by_judge = {}
     for judge, cells in cells_by_judge.items():
         labels = {cell.judged.result.folder: cell.labels for cell in cells.values()}
-        gaps = score_differences([cell.judged for cell in cells.values()], labels)
+        gaps = score_differences([OutcomesOfRun.of(cell.judged) for cell in cells.values()], labels)
         if gaps is not None:
             gaps_by_judge[judge] = gaps
     return as_file(difference_plot(gaps_by_judge), title) if gaps_by_judge else ""

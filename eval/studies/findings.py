@@ -27,8 +27,9 @@ from ..results.scoring import with_q_values
 from ..stats.agreement import clustered_kappa
 from ..stats.bootstrap import Array
 from ..stats.comparison import sign_flip
+from ..suites.columns import cluster_numbers, pair_numbers
 from ..suites.real import CONDITIONS, MERGED, RealGoldSuite, condition_of
-from ..suites.scoring import cluster_numbers, mean_score, pair_numbers, paired_difference
+from ..suites.scoring import mean_score, paired_difference
 from . import detected
 from .detected import HORIZONTAL, VERTICAL, outcomes_of, read_detections, stated_label
 from .real_check import RealImages

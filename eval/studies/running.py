@@ -12,22 +12,19 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from ..core import ALL, KNOWN_TRUTH, Case, Outcome, Score
+from ..core import ALL, Case, Outcome, Score
 from ..engine.data import random_rank
-from ..engine.evaluation import outcomes_of
 from ..engine.run import Run
-from ..results.judge_card import comparable_of, prompt_versions
-from ..results.judge_check import exclude_misjudged, find_check
+from ..results.scoring import believed_outcomes
 from ..stats.bootstrap import Array
 from ..stats.intervals import LEVEL, NOTHING, Interval
 from ..stats.sequential import confidence_sequence
 from ..store.verdicts import VerdictLog
-from ..suites import SUITES, open_gold, open_suite
-from ..suites.base import Headline, Suite
+from ..suites import SUITES, open_suite
+from ..suites.base import Headline, Items
 from ..suites.scoring import factor_of
 
 _STEPS = (201, 41, 15)
@@ -40,7 +37,7 @@ def running_score(
     """The headline of the clusters that are done, with its always-valid interval; None where the
     run's cases are in no random order, or no cluster is done.
 
-    present: case -> digest of its image; answered: cases with an answer.
+    run: held. present: case -> digest of its image; answered: cases with an answer.
     """
     clusters = _clusters(run.cases())
     if clusters is None:
@@ -54,10 +51,8 @@ def running_score(
     if not done:
         return None
     suite = open_suite(run.header.suite, log.identity.get("persona", "standard"))
-    wanted = {case.id for of_cluster in done for case in of_cluster}
-    answers = log.present({case: digest for case, digest in present.items() if case in wanted})
     cases = [case for of_cluster in done for case in of_cluster]
-    outcomes = _believed(run, log, suite, outcomes_of(run, answers, present, cases))
+    outcomes = believed_outcomes(run, log, cases=cases)
     by_id = {outcome.case.id: outcome for outcome in outcomes}
     groups = [[by_id[case.id] for case in of_cluster if case.id in by_id] for of_cluster in done]
     planned = [[Outcome(case, {}, "missing") for case in of_cluster] for of_cluster in clusters]
@@ -95,8 +90,8 @@ def always_valid_interval(
     of all that are planned. What is excluded may be anything: the interval reaches from its worst
     case to its best.
     """
-    tables = [_values(headline, group) for group in groups]
-    tables = [table for table in tables if len(table)]
+    of_groups = [headline.items(group) for group in groups]
+    tables = [_values(items) for items in of_groups if items]  # all of a group may be excluded
     if not tables:
         return NOTHING
     low, high = headline.ends
@@ -122,9 +117,8 @@ def always_valid_interval(
     return Interval(float(np.nanmin(statistics)), float(np.nanmax(statistics)))
 
 
-def _values(headline: Headline, outcomes: Sequence[Outcome]) -> Array:
-    """Shape (items, k): values of the items of one cluster."""
-    items = headline.items(outcomes)
+def _values(items: Items) -> Array:
+    """Shape (items, k): values of the items of one cluster, at least one."""
     return np.array([item.values for item in items.values()], dtype=float).reshape(len(items), -1)
 
 
@@ -137,14 +131,3 @@ def _clusters(cases: Iterable[Case]) -> list[list[Case]] | None:
     ranks = [random_rank(of_cluster[0].clusters[0]) for of_cluster in groups]
     in_order = all(a < b for a, b in itertools.pairwise(ranks))
     return groups if in_order and groups else None
-
-
-def _believed(
-    run: Run, log: VerdictLog, suite: Suite[Any], outcomes: Sequence[Outcome]
-) -> Sequence[Outcome]:
-    """The outcomes of items that did not mislead the judge on gold images, as in tables."""
-    gold = open_gold(suite.name)
-    if gold is None or log.identity["kind"] in KNOWN_TRUTH:
-        return outcomes
-    check = find_check(run.root, comparable_of(log.identity, prompt_versions(suite)))
-    return outcomes if check is None else exclude_misjudged(outcomes, check, type(gold))[0]

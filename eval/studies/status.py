@@ -13,7 +13,7 @@ from ...errors import UsageError
 from ..core import Score
 from ..engine.run import Run, RunError
 from ..results.kept_scores import ScoresOfRun, kept_name
-from ..store.verdicts import VerdictLog
+from ..store.verdicts import Answered, VerdictLog
 from .events import StudyEvents
 from .folder import FILE, Study
 from .running import running_score
@@ -81,15 +81,15 @@ def study_status(study: Study, scores: bool = False) -> list[CellStatus]:
 
 
 def iter_runs(
-    study: Study, scores: bool = False
+    study: Study, scores: bool = False, for_scoring: bool = False
 ) -> Iterator[tuple[RunImages | None, list[CellStatus]]]:
     """Yields each run that a study has or will have, None until it begins, with the statuses of its
-    cells."""
+    cells. for_scoring: with the answers that were read for them."""
     events = StudyEvents(study.root)
     for _, of_run in groupby(study.cells, lambda cell: cell.folder):
         cells = list(of_run)
         run = study.run_of(cells[0])
-        images = None if run is None else RunImages.of(run)
+        images = None if run is None else RunImages.of(run, for_scoring)
         yield images, [_status(study, cell, images, events, scores) for cell in cells]
 
 
@@ -103,13 +103,18 @@ class RunImages(NamedTuple):
     """Images by what became of them."""
     scores: ScoresOfRun
     """What was computed from them and the verdicts before."""
+    answers: dict[Path, list[Answered]] | None
+    """Folder of a judge -> its answers about the present images, where they were read; None if
+    nobody needs them again."""
 
     @classmethod
-    def of(cls, run: Run) -> RunImages:
+    def of(cls, run: Run, for_scoring: bool) -> RunImages:
         """Looks at the images of a run."""
         scores = ScoresOfRun(run)
-        counts = Counter(image.status for image in run.images().values())
-        return cls(run, run.present(), dict(sorted(counts.items())), scores)
+        held = scores.run
+        counts = Counter(image.status for image in held.images().values())
+        answers = dict[Path, list[Answered]]() if for_scoring else None
+        return cls(held, held.present(), dict(sorted(counts.items())), scores, answers)
 
 
 def the_study(paths: Sequence[Path]) -> Study | None:
@@ -166,12 +171,12 @@ def _status(
     cause = events.cause(cell)
     if images is None:
         return CellStatus(cell, "failed" if cause else "waiting", cause=cause)
-    run, present, image_counts, kept = images
+    run, present, image_counts = images.run, images.present, images.counts
     log = study.log_of(cell, run)
     if cell.scorer:
         counts, answered, errors = _scored(study, cell, run)
     else:
-        counts, answered, errors = _answers(log, present, kept)
+        counts, answered, errors = _answers(log, images)
     lost = ""
     if events.is_done(cell, run, present):
         state: State = "done"
@@ -213,13 +218,17 @@ def _scored(study: Study, cell: Cell, run: Run) -> _Answers:
     return counts, set(scored), Counter(pair.error for pair in scored.values() if pair.error)
 
 
-def _answers(log: VerdictLog | None, present: Mapping[str, str], kept: ScoresOfRun) -> _Answers:
+def _answers(log: VerdictLog | None, images: RunImages) -> _Answers:
     if log is None:
         return Counter(), set(), Counter()
+    present = images.present
 
     def count() -> tuple[Counter[str], list[str], Counter[str]]:
         counts, answered, errors = Counter[str](), set[str](), Counter[str]()
-        for answer in log.present(present):
+        answers = log.present(present)
+        if images.answers is not None:
+            images.answers[log.root] = answers
+        for answer in answers:
             counts[answer.verdict.label if answer.verdict.failed else "answered"] += 1
             answered.add(answer.case)
             if answer.verdict.label == "error":
@@ -228,5 +237,5 @@ def _answers(log: VerdictLog | None, present: Mapping[str, str], kept: ScoresOfR
 
     kind = tuple[dict[str, int], list[str], dict[str, int]]
     name = kept_name("answers", log.root)
-    counts, unanswered, errors = kept.computed(name, kind, count)
+    counts, unanswered, errors = images.scores.computed(name, kind, count)
     return Counter(counts), present.keys() - {*unanswered}, Counter(errors)

@@ -151,7 +151,7 @@ def _cells_of(study: Study, layout: TableLayout) -> TableCells:
     statuses: dict[Key, CellStatus] = {}
     entries: dict[Key, LabeledRun] = {}
     qualities = {}
-    for images, of_run in iter_runs(study):
+    for images, of_run in iter_runs(study, for_scoring=True):
         keys = {(s.cell.suite, s.cell.generator, s.cell.judge): s for s in of_run}
         statuses |= keys
         if images is None:
@@ -191,7 +191,7 @@ def _scored(
     fresh: list[JudgedRun] = []
 
     def score() -> list[Result]:
-        fresh.extend(score_run(run.root, settings, several, run))
+        fresh.extend(score_run(run.root, settings, several, run, images.answers))
         return [judged.result for judged in fresh]
 
     results = images.scores.results(settings, several, score)

@@ -31,16 +31,9 @@ from ..questions.asking import AMONG, PROMPTS, STATEMENTS, Alternative, Stated, 
 from ..questions.truth import scene_label
 from ..stats.bootstrap import Array
 from .base import Headline, Items, Measure, Suite
+from .columns import cluster_numbers, row_numbers
 from .homogenization import order_and_entity_effect, order_effect, order_items
-from .scoring import (
-    cluster_numbers,
-    magnitude,
-    mean_score,
-    order_log_odds,
-    row_numbers,
-    statistics,
-    variant_columns,
-)
+from .scoring import magnitude, mean_score, order_log_odds, statistics, variant_columns
 from .worths import Worth
 
 IN_ORDER = Worth({"in_order": 1.0, "against": -1.0}, prior="in_order", unscored=(INVALID,))
@@ -258,7 +251,7 @@ def _log_odds(outcomes: Sequence[Outcome], group: str) -> Score:
         ]
     )
     pairs = 2 * row_numbers(named) + np.array(second_pair, dtype=int)
-    return order_log_odds(signs, swapped, pairs, named, group)
+    return order_log_odds(signs, np.array(swapped, dtype=bool), pairs, named, group)
 
 
 def correctness_scores(fixed: Sequence[Outcome]) -> list[Score]:

@@ -22,8 +22,8 @@ from ..stats.bootstrap import Array
 from ..stats.comparison import mcnemar
 from ..stats.intervals import NOTHING
 from .base import Headline, Measure, PaperSuite, R, about_pair, by_variant, case_items
+from .columns import cluster_numbers
 from .scoring import (
-    cluster_numbers,
     in_groups,
     mean_worth,
     paired_difference,
@@ -141,7 +141,7 @@ class Correctness(PaperSuite[R]):
     def score(self, outcomes: Sequence[Outcome]) -> list[Score]:
         return in_groups(outcomes, self._scores)
 
-    def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
+    def _scores(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         (question,) = self.worths
         for variant, of_variant in self._by_variant(outcomes):
             name = f"accuracy_{variant}"
@@ -283,7 +283,7 @@ class T2ICorrectnessSuite(Correctness[T2ICorrectness]):
         linked = ("/".join(sorted((row.id, row.twin))),) if row.twin else ()
         return self.seeded(row, seeds, prompts, (row.cluster, *linked), groups)
 
-    def _scores(self, outcomes: list[Outcome], group: str) -> Iterator[Score]:
+    def _scores(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         yield from super()._scores(outcomes, group)
         yield from self._given_knowledge(outcomes, group)
         yield from self._twins(outcomes, group)

@@ -18,14 +18,8 @@ from ..core import ALL, ORIGINAL, Case, Outcome, Question, Score, count_excluded
 from ..questions import read_prompt
 from ..questions.asking import ask_yes_no
 from .base import Headline, Item, Measure, Suite, by_variant
-from .scoring import (
-    cluster_numbers,
-    difference,
-    grouped,
-    mean_value,
-    statistics,
-    variant_columns,
-)
+from .columns import cluster_numbers
+from .scoring import difference, grouped, mean_value, statistics, variant_columns
 from .worths import YES_NO, degree
 
 QUESTION = "shows"

@@ -208,7 +208,7 @@ def _says(read: Callable[[Outcome], str], outcome: Outcome, expected: str = "") 
     return float(label == (expected or TRUE_LABELS.get(outcome.case.variant, INVALID)))
 
 
-def _pair_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
+def _pair_scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
     layouts = {
         "recognized": ("right", "swapped"),
         "right_recognized": ("right",),
@@ -223,7 +223,7 @@ def _pair_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
         yield mean_value(name, drawn, value, _arrangement, group, unit="%")
 
 
-def _world_scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
+def _world_scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
     def taken_for_other(outcome: Outcome) -> float:
         return _says(world_shown, outcome, AlteredWorldsGoldSuite.misled[outcome.case.variant])
 

@@ -23,20 +23,18 @@ from ...schema import I2IHomogenization, T2IHomogenization
 from ..checkpoints.shipped import organism_prompts
 from ..core import INVALID, ORIGINAL, PROBES, Case, Cluster, Outcome, Question, Score
 from ..questions.asking import Alternative, Subject, ask_which
-from ..stats.bootstrap import Array
+from ..stats.bootstrap import Array, first_places, numbered
 from ..stats.comparison import sign_flip
 from ..stats.intervals import NOTHING, folded
 from ..stats.spread import mean_product, spread
 from .base import Headline, Item, Items, Measure, PaperSuite, R, about_pair, case_items, each_once
+from .columns import Outcomes, cluster_numbers, pair_numbers, row_numbers, variants_of
 from .scoring import (
-    cluster_numbers,
     in_groups,
     magnitude,
     mean_score,
     mean_worth,
     order_log_odds,
-    pair_numbers,
-    row_numbers,
     statistics,
     valid_score,
     variant_scores,
@@ -159,15 +157,16 @@ class PromptSigns:
 
 def prompt_signs(outcomes: Sequence[Outcome], signs: Array, variants: Sequence[str]) -> PromptSigns:
     """Sums the signs of some outcomes, shape (n,), by row and variant."""
-    rows, first, row = np.unique(row_numbers(outcomes), return_index=True, return_inverse=True)
-    places = {variant: place for place, variant in enumerate(variants)}
-    cell = row * len(variants) + np.array([places[o.case.variant] for o in outcomes], dtype=int)
-    valid, shape = ~np.isnan(signs), (len(rows), len(variants))
-    size = len(rows) * len(variants)
+    row = numbered(row_numbers(outcomes))
+    first = first_places(row)
+    place = variants_of(outcomes).values(variants.index).astype(int)
+    cell = row * len(variants) + place
+    valid, shape = ~np.isnan(signs), (len(first), len(variants))
+    size = len(first) * len(variants)
     return PromptSigns(
         totals=np.bincount(cell[valid], signs[valid], size).reshape(shape).astype(float),
         counts=np.bincount(cell[valid], minlength=size).reshape(shape).astype(float),
-        clusters=cluster_numbers(outcomes)[first] if len(rows) else np.zeros(0, dtype=int),
+        clusters=cluster_numbers(outcomes)[first] if len(first) else np.zeros(0, dtype=int),
         planned=int(np.bincount(cell, minlength=1).max()),
     )
 
@@ -268,7 +267,11 @@ class Homogenization(PaperSuite[R]):
     def _probed(self, outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
         """The signed index averaged over probes: a judge's own bias cancels."""
         ((question, worth),) = self.worths.items()
-        judged = {probe for o in outcomes for name, probe in o.verdicts if name == question}
+        asked = Outcomes.of(outcomes).texts(
+            ("probes", question),
+            lambda o: " ".join(probe for name, probe in o.verdicts if name == question),
+        )
+        judged = {probe for probes in asked.counts() for probe in probes.split()}
         for name, probes in AVERAGED.items():
             if not judged.issuperset(probes):
                 continue
@@ -400,7 +403,7 @@ class T2IHomogenizationSuite(Homogenization[T2IHomogenization]):
         )
         log_odds = order_log_odds(
             values_of(outcomes, "order", FIRST),
-            [o.case.variant == "swapped" for o in outcomes],
+            variants_of(outcomes).are("swapped"),
             row_numbers(outcomes),
             outcomes,
             group,

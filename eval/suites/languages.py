@@ -28,8 +28,9 @@ from ...schema import (
 from ..core import ALL, Case, Outcome, Question, Score
 from .base import Measure, Suite
 from .beyond import OrderBeyondSuite, tau
+from .columns import cluster_numbers
 from .homogenization import T2IHomogenizationSuite
-from .scoring import cluster_numbers, grouped, paired_difference
+from .scoring import grouped, paired_difference
 from .worths import Worth
 
 ENGLISH = "en"

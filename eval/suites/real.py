@@ -22,13 +22,8 @@ from ...schema import Provenance, RealGold
 from ..core import FAILURES, INVALID, Case, Outcome, Question, Score
 from ..questions.asking import Stated, ask_stated, b_comes_first
 from .base import Headline, Item, Items, Suite, each_once
-from .scoring import (
-    cluster_numbers,
-    in_groups,
-    mean_value,
-    paired_difference,
-    statistics,
-)
+from .columns import cluster_numbers
+from .scoring import in_groups, mean_value, paired_difference, statistics
 from .spatial import HOLDS, QUESTION
 
 AXES: Mapping[str, str] = {"horizontal": "left_of", "vertical": "above"}
@@ -135,7 +130,7 @@ class RealGoldSuite(Suite[RealGold]):
         return in_groups(outcomes, _scores)
 
 
-def _scores(outcomes: list[Outcome], group: str) -> Iterator[Score]:
+def _scores(outcomes: Sequence[Outcome], group: str) -> Iterator[Score]:
     """The scores of which there are images."""
     clear = [o for o in outcomes if o.case.key.get(QUESTION) in HOLDS.values]
     level = [

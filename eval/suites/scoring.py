@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import ALL, BOTH, FAILURES, Cluster, Outcome, Score, cluster_of, count_excluded
+from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.bounds import bounded_interval
 from ..stats.clusters import Statistic, cluster_interval, cluster_values
@@ -20,26 +19,28 @@ from ..stats.comparison import sign_flip
 from ..stats.estimate import LOG_ODDS
 from ..stats.intervals import NOTHING, Interval, folded
 from ..stats.log_odds import conditional_log_odds
+from .columns import Outcomes, cluster_numbers, labels_of, pair_numbers, variants_of
 from .worths import Worth
 
 MANY = 0.1
 """Share of excluded, or unchecked, items above which tables have a mark or a footnote."""
 
 
-def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, list[Outcome]]]:
+def grouped(outcomes: Sequence[Outcome]) -> Iterable[tuple[str, Outcomes]]:
     """All outcomes, and then those of each value of each of their groups, sorted."""
-    yield ALL, list(outcomes)
-    members: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in outcomes:
+    whole = Outcomes.of(outcomes)
+    yield ALL, whole
+    members: dict[tuple[str, str], list[int]] = {}
+    for place, outcome in enumerate(whole):
         for column, values in outcome.case.groups.items():
             for value in values.split(BOTH):
-                members.setdefault((column, value), []).append(outcome)
-    for (column, value), group_outcomes in sorted(members.items(), key=lambda item: item[0]):
-        yield f"{column}={value}", group_outcomes
+                members.setdefault((column, value), []).append(place)
+    for (column, value), places in sorted(members.items(), key=lambda item: item[0]):
+        yield f"{column}={value}", whole.part(places)
 
 
 def in_groups(
-    outcomes: Sequence[Outcome], score: Callable[[list[Outcome], str], Iterable[Score]]
+    outcomes: Sequence[Outcome], score: Callable[[Outcomes, str], Iterable[Score]]
 ) -> list[Score]:
     """The scores of all outcomes and of each of their groups."""
     return [s for group, members in grouped(outcomes) for s in score(members, group)]
@@ -101,15 +102,15 @@ def mean_worth(
     group: str = ALL,
 ) -> Score:
     """The mean worth of the labels of one question."""
-    labels = [outcome.label(question) for outcome in outcomes]
+    labels = labels_of(outcomes, question)
     return mean_score(
         name,
-        worth.of_labels(labels),
+        labels.values(worth.of_label),
         outcomes,
         ends=worth.ends,
         unit=unit,
         group=group,
-        excluded=count_excluded(labels, worth.values),
+        excluded=labels.excluded(worth.values),
     )
 
 
@@ -203,8 +204,8 @@ def variant_scores(
     group: str = ALL,
 ) -> list[Score]:
     """Functions of the mean worths of each of two variants; by default first less second."""
-    labels = [outcome.label(question) for outcome in outcomes]
-    values = worth.of_labels(labels)
+    labels = labels_of(outcomes, question)
+    values = labels.values(worth.of_label)
     n = int((~np.isnan(values)).sum())
     columns, missing = variant_columns(values, outcomes, variants)
     return statistics(
@@ -216,7 +217,7 @@ def variant_scores(
         counts=[n] * len(score_names),
         unit=unit,
         group=group,
-        excluded=count_excluded(labels, worth.values),
+        excluded=labels.excluded(worth.values),
         missing=missing,
     )
 
@@ -226,8 +227,8 @@ def variant_columns(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Values (n,) in a column for each variant, NaN elsewhere, and which of its own each lacks;
     both of shape (n, k)."""
-    variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
-    of_variant = np.stack([variant_of == variant for variant in variants], axis=1)
+    variant_of = variants_of(outcomes)
+    of_variant = np.stack([variant_of.are(variant) for variant in variants], axis=1)
     return np.where(of_variant, values[:, None], np.nan), of_variant & np.isnan(values)[:, None]
 
 
@@ -237,10 +238,10 @@ def magnitude(name: str, effect: Score, signs: Array, outcomes: Sequence[Outcome
     signs: shape (n,), NaN where there is none. Chance alone gives more than 0: `null` and p-value
     are those of flipping the signs of pairs, with both orders weighing the same, as in the effect.
     """
-    variant_of = np.array([outcome.case.variant for outcome in outcomes], dtype=str)
+    variant_of = variants_of(outcomes)
     weights = np.zeros(len(signs))
-    for variant in np.unique(variant_of):
-        present = (variant_of == variant) & ~np.isnan(signs)
+    for variant in variant_of.names:
+        present = variant_of.are(variant) & ~np.isnan(signs)
         weights[present] = 1 / max(1, int(present.sum()))
     test = sign_flip(signs * weights * (weights > 0).sum() / weights.sum(), pair_numbers(outcomes))
     return replace(
@@ -342,7 +343,7 @@ def _bounds(
 
 def order_log_odds(
     follows: Array,
-    swapped: Sequence[bool],
+    swapped: NDArray[np.bool_],
     strata: NDArray[np.intp],
     outcomes: Sequence[Outcome],
     group: str,
@@ -352,7 +353,7 @@ def order_log_odds(
     follows: signs, +1 for an image that follows the order of mention, -1 for the opposite.
     """
     estimate = conditional_log_odds(
-        (follows + 1) / 2, np.array(swapped, dtype=int), strata, cluster_numbers(outcomes)
+        (follows + 1) / 2, swapped.astype(int), strata, cluster_numbers(outcomes)
     )
     excluded = {reason: n for reason, n in estimate.excluded.items() if n}
     return Score.of(estimate, name="order_log_odds", unit=LOG_ODDS, group=group, excluded=excluded)
@@ -362,44 +363,14 @@ def valid_score(
     name: str, outcomes: Sequence[Outcome], question: str, worth: Worth, group: str
 ) -> Score:
     """Share of judged images whose label counts; failures are excluded."""
-    labels = [outcome.label(question) for outcome in outcomes]
-    valid = [math.nan if label in FAILURES else float(label in worth.values) for label in labels]
-    failed = count_excluded(labels, set(labels) - set(FAILURES))
-    return mean_score(name, np.array(valid), outcomes, group=group, excluded=failed)
+    labels = labels_of(outcomes, question)
+    valid = labels.values(
+        lambda label: math.nan if label in FAILURES else float(label in worth.values)
+    )
+    failed = {label: n for label, n in sorted(labels.counts().items()) if label in FAILURES}
+    return mean_score(name, valid, outcomes, group=group, excluded=failed)
 
 
 def factor_of(unit: str) -> int:
     """Factor from a share in [0, 1] to a unit."""
     return 100 if unit == "%" else 1
-
-
-def cluster_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
-    """Cluster of each outcome: shape (n,), or (n, 2) of both members of its pair."""
-    return _numbers([outcome.case.clusters for outcome in outcomes], cluster_of)
-
-
-def pair_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
-    """Shape (n,): the narrowest cluster of each outcome, as if its members never recurred."""
-    return _numbers([outcome.case.clusters for outcome in outcomes], itemgetter(0))
-
-
-def row_numbers(outcomes: Sequence[Outcome]) -> NDArray[np.intp]:
-    """Shape (n,): the row of each outcome."""
-    return _numbers([outcome.case.row for outcome in outcomes], str)
-
-
-def _numbers(keys: Sequence[Hashable], cluster: Callable[[Any], Cluster]) -> NDArray[np.intp]:
-    """The place of the name of each key's cluster among all, sorted; numpy sorts texts many times
-    slower. Several outcomes share a key, whose cluster is looked up once."""
-    clusters = {key: cluster(key) for key in dict.fromkeys(keys)}
-    names = {n for c in clusters.values() for n in (c if isinstance(c, tuple) else (c,))}
-    places = {name: place for place, name in enumerate(sorted(names))}
-    numbers = np.array(
-        [
-            [places[name] for name in c] if isinstance(c, tuple) else places[c]
-            for c in clusters.values()
-        ],
-        dtype=np.intp,
-    )
-    number_of = {key: number for number, key in enumerate(clusters)}
-    return numbers[[number_of[key] for key in keys]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import ORIGINAL, Outcome, Verdict
 from ..stats.bootstrap import Array
+from .columns import labels_of
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,15 @@ class Worth:
 
     def of(self, verdict: Verdict) -> float:
         """The value of a verdict's label; NaN for one that is not scored."""
-        return self.values.get(verdict.label, math.nan)
+        return self.of_label(verdict.label)
+
+    def of_label(self, label: str) -> float:
+        """The value of a label; NaN for one that is not scored."""
+        return self.values.get(label, math.nan)
 
     def of_labels(self, labels: Sequence[str]) -> Array:
         """Shape (n,): the value of each label, NaN for one that is not scored."""
-        return np.array([self.values.get(label, math.nan) for label in labels], dtype=float)
+        return np.array([self.of_label(label) for label in labels], dtype=float)
 
 
 YES_NO = Worth({"yes": 1.0, "no": 0.0})
@@ -57,4 +62,4 @@ def values_of(
     outcomes: Sequence[Outcome], question: str, worth: Worth, probe: str = ORIGINAL
 ) -> Array:
     """Shape (n,): the worth of each outcome's label, NaN for those without one."""
-    return worth.of_labels([outcome.label(question, probe) for outcome in outcomes])
+    return labels_of(outcomes, question, probe).values(worth.of_label)

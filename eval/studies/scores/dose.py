@@ -14,7 +14,7 @@ from ....errors import UsageError
 from ...core import Outcome, Score
 from ...stats.bootstrap import Array
 from ...stats.gain import Doses
-from ...suites.scoring import cluster_numbers
+from ...suites.columns import cluster_numbers
 from .replicates import columns_of
 from .scope import LabeledRun, ScoreInputs
 

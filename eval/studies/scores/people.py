@@ -11,7 +11,7 @@ import numpy as np
 from ...core import FAILURES, ORIGINAL, Outcome, Score, Verdict
 from ...results.agree import KINDS, agreement
 from ...results.judge_card import HumanAgreement
-from ...results.selection import CLOSE, score_differences
+from ...results.selection import CLOSE, OutcomesOfRun, score_differences
 from ...stats.clusters import cluster_interval
 from ...stats.estimate import Estimate, share_of
 from ...stats.intervals import NOTHING, Interval
@@ -124,7 +124,7 @@ def _estimate(name: str, scope: ScoreInputs) -> Score | None:
 def _difference(name: str, cells: Sequence[LabeledRun]) -> Score | None:
     """Summary of the judge's scores less human ones by image, each in [0, 1]."""
     labels = {cell.judged.result.folder: cell.labels for cell in cells}
-    gaps = score_differences([cell.judged for cell in cells], labels)
+    gaps = score_differences([OutcomesOfRun.of(cell.judged) for cell in cells], labels)
     if gaps is None:
         return None
     if name in LIMITS:

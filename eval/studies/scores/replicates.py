@@ -23,8 +23,8 @@ from ...stats.intervals import folded
 from ...stats.means import cluster_mean
 from ...stats.replicates import over_replicates, page_trend
 from ...suites import open_suite
+from ...suites.columns import cluster_numbers
 from ...suites.relations import IMAGE_SHARES, RelationsSuite, unjudged
-from ...suites.scoring import cluster_numbers
 from .scope import LabeledRun, ScoreInputs
 from .switched import biased, followed_last, prior_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import subprocess
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from refusals import raises
 from scored import cases, image_run, judged_as
 
 from counterprior.errors import DataError
-from counterprior.eval.engine.run import Run
+from counterprior.eval.engine.run import Run, RunError
+from counterprior.eval.results.judge_card import comparable_of, prompt_versions
+from counterprior.eval.results.judge_check import JudgeCheck, write_checks
 from counterprior.eval.results.selection import (
     LabelPair,
     _confusions,
@@ -22,6 +25,7 @@ from counterprior.eval.results.selection import (
     judge_selection,
 )
 from counterprior.eval.stats.agreement import cohen_kappa
+from counterprior.eval.suites import open_suite
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 ASKED = cases(30, clusters=10)
@@ -89,6 +93,40 @@ def test_runs_are_pooled_and_scores_compared_by_image(tmp_path: Path) -> None:
     assert scores["people_higher"] == scores["judge_higher"] == pytest.approx(1 / 20)
     assert scores["within_0.125"] == pytest.approx(18 / 20)
     assert dict(scores["histogram"])[0.0] == 18 and dict(scores["histogram"])[1.0] == 1
+
+
+def test_only_what_a_judge_can_be_believed_on_is_compared(tmp_path: Path) -> None:
+    roots, labels = two_runs(tmp_path)
+    (before,) = judge_selection(roots[:1], own_labels(roots[0], labels)).values()
+    run = Run.open(roots[0])
+    (log,) = run.judges()
+    suite = open_suite(run.header.suite)
+    comparable = comparable_of(log.identity, prompt_versions(suite))
+    rows = {case.row: case.clusters[0] for case in run.cases()}
+    misled = {ASKED[0].row: ASKED[0].clusters[0]}
+    check = JudgeCheck(log.name, comparable, rows, misled, {}, {}, {}, (0.9, 0.8, 1.0))
+    write_checks(roots[0], [check])
+    (after,) = judge_selection(roots[:1], own_labels(roots[0], labels)).values()
+    assert (before["confusions"][0]["n"], after["confusions"][0]["n"]) == (10, 9)
+    assert (before["scores"]["n"], after["scores"]["n"]) == (10, 9)
+
+
+def own_labels(root: Path, labels: Path) -> Path:
+    """The labels of one run's images alone."""
+    digests = {image.sha256 for image in Run.open(root).images().values()}
+    header, *lines = labels.read_text().splitlines()
+    own = [line for line in lines if line.rsplit(",", 1)[1] in digests]
+    path = labels.with_name("own.csv")
+    path.write_text("\n".join([header, *own]) + "\n")
+    return path
+
+
+def test_runs_of_other_rows_are_no_comparison(tmp_path: Path) -> None:
+    roots, labels = two_runs(tmp_path)
+    header = roots[1] / "run.json"
+    header.write_text(json.dumps(json.loads(header.read_text()) | {"rows_sha256": "0" * 64}))
+    with raises("different-rows", f"{roots[1]} and {roots[0]} are of different", error=RunError):
+        judge_selection(roots, labels)
 
 
 def test_limits_of_agreement_hold_95_percent_of_normal_differences() -> None:

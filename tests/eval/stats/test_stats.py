@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from refusals import raises
 from scipy import stats as scipy_stats
@@ -18,7 +18,7 @@ from counterprior.eval.stats.agreement import (
     krippendorff_alpha,
     observed_agreement,
 )
-from counterprior.eval.stats.bootstrap import cluster_bootstrap
+from counterprior.eval.stats.bootstrap import cluster_bootstrap, first_places, numbered
 from counterprior.eval.stats.comparison import (
     false_discovery,
     holm,
@@ -97,6 +97,46 @@ def test_krippendorff_alpha_of_the_textbook() -> None:
     shuffled = raters[::-1]
     assert krippendorff_alpha(shuffled) == pytest.approx(krippendorff_alpha(raters))
     assert math.isnan(krippendorff_alpha([["x", None], [None, "x"]]))
+
+
+def test_alpha_of_four_raters_is_summed_item_by_item() -> None:
+    rng = random.Random(5)
+    raters = [[rng.choice(["a", "b", "c", None]) for _ in range(200)] for _ in range(4)]
+    counts = np.zeros((3, 3))
+    for item in zip(*raters, strict=True):
+        labels = [label for label in item if label is not None]
+        for first, second in itertools.permutations(range(len(labels)), 2):
+            pair = "abc".index(labels[first]), "abc".index(labels[second])
+            counts[pair] += 1 / (len(labels) - 1)
+    totals, n = counts.sum(axis=0), counts.sum()
+    apart = 1 - np.eye(3)
+    expected = 1 - (n - 1) * (counts * apart).sum() / (np.outer(totals, totals) * apart).sum()
+    assert krippendorff_alpha(raters) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="lengths"):
+        krippendorff_alpha([["a", "b"], ["a"]])
+
+
+@example([-70, 57, 60] * 20, "i1")
+@given(st.lists(st.integers(-128, 127), min_size=1, max_size=60), st.sampled_from(["i1", "i8"]))
+def test_numbers_are_places_among_those_that_occur(values: list[int], kind: str) -> None:
+    names = np.array(values, dtype=kind)
+    _, first, expected = np.unique(names, return_index=True, return_inverse=True)
+    assert numbered(names).tolist() == expected.tolist()
+    assert first_places(numbered(names)).tolist() == first.tolist()
+    assert numbered(names * np.int64(10**9)).tolist() == expected.tolist(), "far apart"
+
+
+def test_signs_are_flipped_alike_whatever_was_tested_before() -> None:
+    rng = np.random.default_rng(1)
+    few, many = np.arange(20), np.arange(60)
+    values = rng.normal(0.3, 1, 60)
+    fresh = sign_flip(values[:20], few)
+    larger = sign_flip(values, many)
+    assert sign_flip(values[:20], few) == fresh
+    assert sign_flip(values, many) == larger
+    flips = np.random.default_rng(0).integers(0, 2, size=(10_000, 20), dtype=np.int8)
+    totals = np.abs((2.0 * flips - 1) @ np.abs(values[:20]))
+    assert fresh.null * 20 == pytest.approx(totals.mean(), rel=1e-3)
 
 
 @given(st.integers(1, 400), st.data())

@@ -350,8 +350,8 @@ def test_nothing_is_kept_of_a_run_that_somebody_adds_to_meanwhile(
     score, before = kept_scores.computed, tables.log.read_bytes()
 
     def with_another_answer(*words: Any) -> Any:
-        name, inputs, kind, compute, is_same = words
-        return score(name, inputs, kind, lambda: (appended_verdict(tables), compute())[1], is_same)
+        name, inputs, kind, compute, *others = words
+        return score(name, inputs, kind, lambda: (appended_verdict(tables), compute())[1], *others)
 
     monkeypatch.setattr(kept_scores, "computed", with_another_answer)
     score_results([tables.run], ScoreSettings())

@@ -173,3 +173,9 @@ def test_a_study_that_is_waiting_has_no_score(text_release: Path, tmp_path: Path
     path.write_text(yaml.safe_dump(study_file(text_release)))
     (cell,) = study_status(Study.open(tmp_path / "s"), scores=True)
     assert cell.state == "waiting" and cell.running is None
+
+
+def test_a_cluster_of_which_everything_is_excluded_counts_for_nothing() -> None:
+    clusters = outcomes_of_laws(1, "t2i_correctness", 0.7)[:20]
+    interval = always_valid_interval(correctness(), clusters, 16)
+    assert always_valid_interval(correctness(), [[], *clusters, []], 16) == interval
