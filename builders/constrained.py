@@ -300,10 +300,7 @@ def layout_faults(pair: ConstrainedPair | T2ICorrectness, facts: FactTables) -> 
         try:
             first, _ = facts.order(pair.fact, pair.frame, pair.scope, (pair.left, pair.right))
             if first != pair.left:
-                faults.append(
-                    f"left: {pair.fact} seen {pair.frame} has {first!r} on the left: exchange the "
-                    f"sides, or name another fact or frame"
-                )
+                faults.append(f"left: {pair.fact} seen {pair.frame} has {first!r} on the left")
         except FactError as error:
             faults.append(f"fact: {error}")
     return faults
