@@ -153,9 +153,8 @@ def score_run(
 
     several: whether the labels are of several runs. run: the same, where it is held already.
     known_answers: folder of a judge -> its answers about the present images, where they are read
-    already; they are taken out. Raises
-    RunError if it has no verdicts or is not complete, DataError for bad labels and for a card of
-    none of its judges.
+    already; they are taken out. Raises RunError if it has no verdicts or is not complete, DataError
+    for bad labels and for a card of none of its judges.
     """
     run = run or Run.open(root).held()
     logs = run.chosen_judges(settings.judges)
@@ -269,8 +268,7 @@ def believed_outcomes(
 
 
 def with_outcomes(run: Run, results: Sequence[Result], settings: ScoreSettings) -> list[JudgedRun]:
-    """What `score_run` returned before, from its results: outcomes are read once they are asked
-    for.
+    """Puts outcomes to the results of an earlier `score_run`; they are read when asked for.
 
     run: held.
     """

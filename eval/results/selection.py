@@ -18,7 +18,7 @@ import numpy as np
 from ...errors import DataError
 from ...human_labels import draw_note, read_labels
 from ..core import ORIGINAL, Outcome, Verdict
-from ..engine.run import Run
+from ..engine.run import Run, RunHeader
 from ..stats.bootstrap import Array
 from ..stats.intervals import normal_quantile
 from ..stats.means import cluster_mean
@@ -72,7 +72,7 @@ def judge_selection(
     """
     human_labels, several = read_labels(labels), len(roots) > 1
     by_judge, labels_by_run = dict[str, list[OutcomesOfRun]](), dict[str, Labels]()
-    runs: list[Run] = []
+    headers: dict[str, RunHeader] = {}
     for root in roots:
         run = Run.open(root).held()
         logs = run.chosen_judges(judges)
@@ -84,11 +84,11 @@ def judge_selection(
             of_run = OutcomesOfRun(run.header.suite, str(run.root), outcomes)
             by_judge.setdefault(log.name, []).append(of_run)
         labels_by_run[str(root)] = of_people
-        runs.append(Run(run.root, run.header))  # without what it holds
-    first: dict[str, Run] = {}
-    for run in runs:
-        other = first.setdefault(run.header.suite, run)
-        check_same_rows(str(run.root), run.header, str(other.root), other.header)
+        headers[str(run.root)] = run.header
+    first: dict[str, str] = {}
+    for folder, header in headers.items():
+        other = first.setdefault(header.suite, folder)
+        check_same_rows(folder, header, other, headers[other])
     if not any(labels_by_run.values()):
         raise DataError(f"{labels}: no label is of an image of these runs", code="nothing-to-do")
     note = draw_note(labels)

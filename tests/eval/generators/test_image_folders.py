@@ -502,8 +502,8 @@ def test_a_list_of_files_and_prompts_is_tried(
 
 def test_a_layout_that_the_folder_lacks_says_what_it_has(tmp_path: Path) -> None:
     numbered(tmp_path / "f")
-    told = ("holds 12 images (12 .png): 0001.png", f"--generator 'folder:{tmp_path / 'f'}'")
-    with raises("nothing-to-do", "layout geneval", *told, error=UsageError):
+    advice = ("holds 12 images (12 .png): 0001.png", f"--generator 'folder:{tmp_path / 'f'}'")
+    with raises("nothing-to-do", "layout geneval", *advice, error=UsageError):
         open_layout("geneval", tmp_path / "f")
 
 
