@@ -47,6 +47,8 @@ WHOLE: dict[int, Half] = {
     12: "tuned",
     13: "held-out",
     14: "held-out",
+    15: "held-out",
+    16: "held-out",
 }
 """Draws in one half as a whole: they were held out until their mistakes were read."""
 
