@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,9 +26,7 @@ from pathlib import Path
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from .errors import DataError
-from .parsing import MALFORMED, RowError, parse, read_rows
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+from .parsing import MALFORMED, SHA256, RowError, parse, read_rows
 
 
 class _LabelRow(BaseModel):
@@ -214,7 +211,7 @@ def labels_of_images(
     """
     matching = []
     for label in labels:
-        if label.image and not _SHA256.fullmatch(label.image):
+        if label.image and not SHA256.fullmatch(label.image):
             raise RowError(
                 f"{label.place}: image: {label.image!r} is not the SHA-256 of an image",
                 code="bad-value",

@@ -140,15 +140,15 @@ def _check_cost(image: Image.Image) -> None:
         )
 
 
-def encode_png(image: Image.Image, level: int = 6) -> bytes:
-    """The image as PNG: the same bytes for the same pixels and level (1-9) under one Pillow.
+def encode_png(image: Image.Image) -> bytes:
+    """The image as PNG: the same bytes for the same pixels under one Pillow.
 
     Of its metadata only the renderer's ``scene`` is kept, so that its pictures can be edited again.
     """
     metadata = _scene_text(image)
     how = {"compress_type": Z_RLE} if metadata.chunks else {}
     buffer = BytesIO()
-    shallow(image).convert("RGB").save(buffer, "PNG", compress_level=level, pnginfo=metadata, **how)
+    shallow(image).convert("RGB").save(buffer, "PNG", compress_level=6, pnginfo=metadata, **how)
     return buffer.getvalue()
 
 

@@ -33,8 +33,10 @@ DEEPEST = 64
 MOST_NODES = 100_000
 """Values of a YAML file with aliases, each counted as often as an alias repeats it."""
 _DEEP_LINE = re.compile(r"^ {30}|([-?:] +){16}", re.MULTILINE)
-Digest = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
-"""A SHA-256 in hex digits, or nothing; it may become part of a file's name."""
+SHA256 = re.compile("[0-9a-f]{64}")
+"""A SHA-256 in hex digits."""
+Digest = Annotated[str, Field(pattern=f"^({SHA256.pattern})?$")]
+"""The same, or nothing; it may become part of a file's name."""
 Dollars = Annotated[str, Field(pattern=r"^(\d+(\.\d+)?(E[+-]?\d{1,2})?)?$")]
 """A cost as `str(Decimal)` writes it, never negative; empty if unknown or nothing was paid."""
 

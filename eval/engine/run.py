@@ -136,9 +136,7 @@ class CaseResult:
     def from_record(cls, record: dict[str, Any], place: str) -> CaseResult:
         """The inverse of `to_record`. Raises DataError for anything else, and for a file that lies
         outside the run and was never found there."""
-        if "rate" in record:
-            record["fps"] = record.pop("rate")
-        image = parse_as(cls, record, place)
+        image = parse_as(cls, _with_field_names(record), place)
         folders = Path(image.file).parts
         if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(folders)):
             raise DataError(
@@ -153,11 +151,15 @@ class CaseResult:
         images = RecordParser(cls, own)
 
         def parse(record: dict[str, Any]) -> CaseResult:
-            if "rate" in record:
-                record["fps"] = record.pop("rate")
-            return images.parsed(record, lambda: cls.from_record(record, ""))
+            return images.parsed(_with_field_names(record), lambda: cls.from_record(record, ""))
 
         return parse
+
+
+def _with_field_names(record: dict[str, Any]) -> dict[str, Any]:
+    if "rate" not in record:
+        return record
+    return {"fps" if name == "rate" else name: value for name, value in record.items()}
 
 
 def _is_inside(file: Any) -> bool:

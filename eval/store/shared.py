@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import marshal
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from ...parsing import parse_as
+from ...parsing import SHA256, parse_as
 from ..core import Verdict
 
 LONGEST = 300
@@ -46,15 +45,14 @@ def is_text(value: Any) -> bool:
 
 
 def is_digest(value: Any) -> bool:
-    """Whether it is a SHA-256, see `parsing.Digest`."""
-    return type(value) is str and _DIGEST.fullmatch(value) is not None
+    """Whether it is a SHA-256."""
+    return type(value) is str and SHA256.fullmatch(value) is not None
 
 
 def is_whole(value: Any) -> bool:
     return type(value) is int
 
 
-_DIGEST = re.compile("[0-9a-f]{64}")
 MOST = 1_000
 """Kinds of records that are remembered at a time."""
 

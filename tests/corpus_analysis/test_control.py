@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from benchmark_files import BENCHMARKS, opened
 from PIL import Image
 from refusals import raises
 from wire import Fault
@@ -18,7 +20,8 @@ from counterprior.cli.corpus import control
 from counterprior.cli.options import CallOptions
 from counterprior.corpus_analysis.alignment.control.boxed_pairs import BoxedPair, How, match, side
 from counterprior.corpus_analysis.alignment.control.subsets import SUBSETS, subset_rate
-from counterprior.corpus_analysis.captions.extract import CaptionMention, CaptionPair
+from counterprior.corpus_analysis.captions.extract import CaptionMention, CaptionPair, Extractor
+from counterprior.corpus_analysis.captions.miner import Miner
 from counterprior.corpus_analysis.captions.parser import ModelMissing, installed_model
 from counterprior.errors import UsageError
 from counterprior.eval.core import Question, Verdict
@@ -241,3 +244,40 @@ def test_a_control_that_its_judge_ended_leaves_the_ledger_free(tmp_path: Path, s
     asked = len(server.asked)
     run()
     assert len(server.asked) > asked and caught.value  # kept, as a notebook keeps the last error
+
+
+def test_a_rule_that_moves_the_share_is_seen_and_others_are_not() -> None:
+    program = opened(BENCHMARKS / "order_share.py")
+    rng = np.random.default_rng(1)
+    sides = rng.random((600, 2)) < 0.5  # of two pairs of each image
+    base = np.stack([sides.sum(axis=1), np.full(600, 2)], axis=1)
+    lost = rng.random((600, 2)) < 0.1
+    evenly = np.stack([(sides & ~lost).sum(axis=1), (~lost).sum(axis=1)], axis=1)
+    only_right = np.stack([sides.sum(axis=1), (sides | ~lost).sum(axis=1)], axis=1)
+    errors, spans = program.shifts(base, [evenly, only_right], 500)
+    shifts = [100 * (program.share(one) - program.share(base)) for one in (evenly, only_right)]
+    assert spans > 1.96  # for both at once
+    assert abs(shifts[0]) < spans * errors[0]
+    assert shifts[1] > spans * errors[1]
+
+
+def test_each_rule_of_the_miner_can_be_left_out() -> None:
+    program = opened(BENCHMARKS / "order_share.py")
+    rules = {str(rule): rule for rule in program.rules()}
+    assert len(rules) > 40
+    try:
+        miner = Miner()
+    except ModelMissing as error:
+        pytest.skip(str(error))
+    text = "a cat next to a dog and a vase"
+
+    def links() -> set[str]:
+        pairs = Extractor(miner.ontology).pairs(miner.parser.parse([text])[0], text)
+        return {pair.relation for pair in pairs}
+
+    assert links() == {"next to", "and"}
+    with rules["Prepositions.of_preposition"].left_out():
+        assert links() == {"and"}
+    with rules["prepositions._is_spatial"].left_out():
+        assert links() == {"and"}
+    assert links() == {"next to", "and"}
