@@ -134,7 +134,7 @@ class Study:
                 code="not-a-study",
             )
         study = cls(root, read_study(root / FILE))
-        study._check_runs()
+        study.check_runs()
         return study
 
     @classmethod
@@ -150,7 +150,7 @@ class Study:
             if held is not None:
                 held.enter_context(study._claim())
             if (root / FILE).exists():
-                study._check_runs()
+                study.check_runs()
             elif root.exists() and not holds_only_locks(root):
                 raise RunError(
                     f"{root} is not empty and not a study",
@@ -258,7 +258,7 @@ class Study:
         changed = [name for name in file if file[name] != written[name]]
         return f" (other {', '.join(changed)})" if changed else ""
 
-    def _check_runs(self) -> None:
+    def check_runs(self) -> None:
         """Raises RunError where a run that is there was made otherwise than the file says."""
         there = sorted(path.parent for path in self.root.glob(f"runs/*/*/{HEADER}"))
         wanted = {self.root / cell.folder: cell for cell in self.cells}

@@ -177,7 +177,17 @@ def plan_study(
         root = out if begun and out is not None else folder
         with nullcontext() if trust else without_code(str(file)):
             plan = _Planner(Study(root, study), rows, cap, folder, probe, progress).build()
-            return replace(plan, rows=chosen)
+        plan.problems[:0] = _contradictions(Study(root, study)) if begun else ()
+        return replace(plan, rows=chosen)
+
+
+def _contradictions(study: Study) -> list[str]:
+    """Says where the file contradicts runs of the study, which `study run` would refuse."""
+    try:
+        study.check_runs()
+    except RunError as error:
+        return [str(error)]
+    return []
 
 
 class _Planner:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import study_doubles as doubles
 import yaml
+from refusals import raises
 
 from counterprior.eval.core import GeneratorError
+from counterprior.eval.engine.run import RunError
 from counterprior.eval.store.shards import RunLock
 from counterprior.eval.studies.preflight import PROBED, plan_study
 from counterprior.eval.studies.runner import run_study
@@ -45,6 +47,19 @@ def test_a_plan_counts_what_is_then_done(text_release: Path, tmp_path: Path) -> 
     more = plan_study(file, out, changes=["generators.blue=python:study_doubles:painter?name=blue"])
     assert {p.name for p in more.images if p.count} == {"blue"}
     assert sum(p.count for p in more.questions) == asked
+
+
+def test_a_plan_says_what_a_run_would_refuse(text_release: Path, tmp_path: Path) -> None:
+    file, out = written(tmp_path, text_release), tmp_path / "out"
+    run_study(file, out)
+    limited = written(
+        tmp_path, text_release, suites={HOM: {"limit": 2}, UC: {"limit": 4, "seeds": 2}}
+    )
+    (problem,) = plan_study(limited, out).problems
+    with raises("another-run", problem, error=RunError):
+        run_study(limited, out)
+    assert "was made with limit 3, and the study's file now says 2" in problem
+    assert not plan_study(limited).problems
 
 
 def test_refused_images_have_no_questions(text_release: Path, tmp_path: Path) -> None:
