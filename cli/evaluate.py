@@ -78,7 +78,9 @@ def generate(
     maker = apply_methods(generator, method or ())
     run = RunSettings(suite=suite, out=out, **rows.settings())
     with progress_bar() as progress:
-        print_done(make(run, maker, calls.cost(), progress, scale=workers.scale()))
+        done = make(run, maker, calls.cost(), progress, scale=workers.scale())
+    print_done(done)
+    done.run.check_made()
 
 
 def judge(

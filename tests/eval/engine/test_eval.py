@@ -274,7 +274,7 @@ def test_real_images_of_a_real_model(
     asked = ("--suite", "spatial_visor", "--data", data, "--seeds", "4")
     plan = tmp_path / "plan"
     done = cli("generate", *asked, "--generator", f"folder:{tmp_path / 'none'}", "--out", plan)
-    assert "400 missing" in done.stderr
+    assert done.returncode == 1 and "400 missing" in done.stderr
     manifest, labels = tmp_path / "manifest.csv", tmp_path / "labels.csv"
     rng = random.Random(0)
     told = []

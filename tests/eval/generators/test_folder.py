@@ -106,6 +106,21 @@ def test_one_image_is_never_of_two_cases(text_release: Path, tmp_path: Path) -> 
         generate(settings, f"folder:{folder}?manifest={manifest}")
 
 
+def test_a_folder_without_any_image_of_the_run_ends_with_1(
+    text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    folder, run = tmp_path / "images", tmp_path / "run"
+    folder.mkdir()
+    words = "generate --suite t2i_homogenization --limit 1 --generator".split()
+    done = cli(*words, f"folder:{folder}", "--data", text_release, "--out", run)
+    assert done.returncode == 1
+    assert "2 missing" in done.stderr and "[all-failed]" in done.stderr
+    first = Run.open(run).cases()[0]
+    draw_noise(folder / f"{first.id}.png", (256, 256))
+    again = cli(*words, f"folder:{folder}", "--data", text_release, "--out", run)
+    assert again.returncode == 0 and "1 images; 1 missing" in again.stderr
+
+
 @pytest.mark.slow
 def test_bad_images_have_a_name_and_the_rest_goes_on(
     text_release: Path, tmp_path: Path, cli: Cli
@@ -125,7 +140,7 @@ def test_bad_images_have_a_name_and_the_rest_goes_on(
         "--out",
         tmp_path / "plan",
     )
-    assert "12 missing" in empty.stderr
+    assert empty.returncode == 1 and "12 missing" in empty.stderr
     ids = [c.id for c in Run.open(tmp_path / "plan").cases()]
     for c in Run.open(tmp_path / "plan").cases()[:2]:
         image = draw(open_generator("render:"), ImageRequest(c.prompt, c.seed))
