@@ -98,12 +98,8 @@ class DrawingRun:
         self._pool: ProcessPoolExecutor | None = None
         self._begun: dict[str, tuple[Future[list[bytes]], int]] = {}
         self._made: dict[str, bytes] = {}
-        self.drawn = Counter[str]()
-        """Kind -> what was drawn."""
-        self.taken = Counter[str]()
-        """Kind -> what earlier runs drew."""
-        self.again = Counter[str]()
-        """Kind -> what of this was drawn again, and came out the same."""
+        self.counts = DrawingCounts(Counter(), Counter(), Counter())
+        """How its images came about."""
 
     def begin(self, requests: Sequence[DrawingRequest]) -> None:
         """Starts drawing what will be asked for and was not kept, in other processes if several.
@@ -138,7 +134,7 @@ class DrawingRun:
                 data = request.draw()
             return self._note(known, data)
         if self._kept and (kept := self._kept.get(name)) is not None:
-            self.taken[known.kind] += 1
+            self.counts.taken[known.kind] += 1
             return self._remember(name, kept)
         return self._note(known, request.draw())
 
@@ -152,18 +148,14 @@ class DrawingRun:
             for known in asked
         ]
 
-    def counts(self) -> DrawingCounts:
-        """How its images came about."""
-        return DrawingCounts(self.drawn, self.taken, self.again)
-
     def text(self, kind: str) -> str:
         """How many images of a kind were drawn; empty for none.
 
         >>> DrawingRun().text("gold")
         ''
         """
-        drawn, again = self.drawn[kind], self.again[kind]
-        if not (total := drawn + self.taken[kind]):
+        drawn, again = self.counts.drawn[kind], self.counts.again[kind]
+        if not (total := drawn + self.counts.taken[kind]):
             return ""
         return (
             f"; of {total:,} {kind} images {drawn + again:,} drawn again, all others kept drawings"
@@ -182,12 +174,12 @@ class DrawingRun:
                 _log.warning("what is kept in the cache is wrong: all is made again")
                 self._kept.clear()
                 return {}
-        self.taken.update(named[name].kind for name in kept)
-        self.again.update(named[name].kind for name in sample)
+        self.counts.taken.update(named[name].kind for name in kept)
+        self.counts.again.update(named[name].kind for name in sample)
         return kept
 
     def _note(self, known: _Named, data: bytes) -> bytes:
-        self.drawn[known.kind] += 1
+        self.counts.drawn[known.kind] += 1
         if self._kept:
             self._kept.put(known.name, data)
         return self._remember(known.name, data)
@@ -245,12 +237,12 @@ def _of_process() -> DrawingRun:
 def drawing_beside(*, use_kept: bool) -> Iterator[DrawingCounts]:
     """Draws in a process of its own within the block; yields counts for `count_drawn` there."""
     with drawing(use_kept=use_kept) as run:
-        yield run.counts()
+        yield run.counts
 
 
 def count_drawn(others: DrawingCounts) -> None:
     """Counts the images of another process as those of this one's run."""
-    for own, other in zip(drawings().counts(), others, strict=True):
+    for own, other in zip(drawings().counts, others, strict=True):
         own.update(other)
 
 

@@ -90,14 +90,14 @@ def test_a_damaged_drawing_is_drawn_again(
 ) -> None:
     images = some_images()
     right, first = drawn_by(images)
-    assert (first.drawn.total(), first.taken.total()) == (len(images), 0)
+    assert (first.counts.drawn.total(), first.counts.taken.total()) == (len(images), 0)
     damage(kept_files(cache))
     after, second = drawn_by(images)
-    assert after == right and (second.drawn.total(), second.taken.total()) == (
+    assert after == right and (second.counts.drawn.total(), second.counts.taken.total()) == (
         lost,
         len(images) - lost,
     )
-    assert drawn_by(images)[1].taken == {"gold": len(images)}  # and kept anew
+    assert drawn_by(images)[1].counts.taken == {"gold": len(images)}  # and kept anew
 
 
 def test_the_name_of_a_drawing_is_made_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_the_name_of_a_drawing_is_made_once_a_step(monkeypatch: pytest.MonkeyPat
     drawn_by(images)
     assert len(made) == 2 * len(images)  # begun, and asked for
     made.clear()
-    assert drawn_by(images)[1].again.total() == min(len(images), LEAST_AGAIN)
+    assert drawn_by(images)[1].counts.again.total() == min(len(images), LEAST_AGAIN)
     assert len(made) == 2 * len(images)
 
 
@@ -125,9 +125,9 @@ def test_a_wrong_drawing_with_a_right_digest_discredits_all(
         path.write_bytes(hashlib.sha256(path.name.encode() + wrong).digest() + wrong)
     with caplog.at_level(logging.WARNING):
         after, run = drawn_by(images)
-    assert after == right and (run.drawn, run.taken) == ({"gold": len(images)}, {})
+    assert after == right and (run.counts.drawn, run.counts.taken) == ({"gold": len(images)}, {})
     assert "is wrong: all is made again" in caplog.text
-    assert drawn_by(images)[1].again == {"gold": len(images)}
+    assert drawn_by(images)[1].counts.again == {"gold": len(images)}
 
 
 def test_a_wrong_seed_image_with_a_right_digest_discredits_all(cache: Path) -> None:
@@ -139,11 +139,11 @@ def test_a_wrong_seed_image_with_a_right_digest_discredits_all(cache: Path) -> N
     others = [{"seed_source": "none", "seed_prompt": "One cat and one dog.", "seeds": [0]}, {}]
     requests = [SeedRequest("render:", row["seed_prompt"], row["seeds"][0]) for row in rows]
     with drawing() as run:
-        assert kept_seeds(rows) == [None] * 4 and not run.drawn
+        assert kept_seeds(rows) == [None] * 4 and not run.counts.drawn
         right = [run(request) for request in requests]
     with drawing() as run:
         assert kept_seeds([*rows, *others]) == [*right, None, None]
-        assert run.again == {"seed": 4}
+        assert run.counts.again == {"seed": 4}
     with drawing(use_kept=False):
         assert kept_seeds(rows) == [None] * 4
     wrong = hashlib.sha256(requests[0].key.encode()).hexdigest()
@@ -162,7 +162,7 @@ def test_a_file_of_a_bank_is_parsed_once_and_a_wrong_parse_of_it_discredits_all(
     with drawing() as first:
         begin_bank(bank)
         right = read_entries(bank / "coco.yaml", CocoClass)
-    assert (first.drawn, right[0].label) == ({"bank": 1}, "parsed once")
+    assert (first.counts.drawn, right[0].label) == ({"bank": 1}, "parsed once")
     request = FileRequest(text + "# another text, so that no process has read it\n")
     (bank / "coco.yaml").write_text(request.text)
     name = hashlib.sha256(request.key.encode()).hexdigest()
@@ -170,10 +170,10 @@ def test_a_file_of_a_bank_is_parsed_once_and_a_wrong_parse_of_it_discredits_all(
     with drawing() as second, caplog.at_level(logging.WARNING):
         begin_bank(bank)
         assert read_entries(bank / "coco.yaml", CocoClass) == right
-    assert "is wrong: all is made again" in caplog.text and second.drawn == {"bank": 1}
+    assert "is wrong: all is made again" in caplog.text and second.counts.drawn == {"bank": 1}
     with drawing() as third:
         begin_bank(bank)
-    assert (third.drawn, third.taken) == ({}, {"bank": 1})
+    assert (third.counts.drawn, third.counts.taken) == ({}, {"bank": 1})
 
 
 @pytest.mark.parametrize("value", ["2026-01-01", "{1: a}", ".nan", "!!binary aGk="])
@@ -192,7 +192,7 @@ def test_neither_processes_nor_the_order_change_an_image() -> None:
     assert dict(zip(map(repr, shuffled), drawn, strict=True)) == dict(
         zip(map(repr, images), right, strict=True)
     )
-    assert run.drawn == {"gold": len(images)} and drawn_by(images, jobs=2)[0] == right
+    assert run.counts.drawn == {"gold": len(images)} and drawn_by(images, jobs=2)[0] == right
 
 
 def test_only_a_folder_of_ones_own_is_used(cache: Path, tmp_path: Path) -> None:
