@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...errors import UsageError
 from ...eval.store.shards import owns_row, shard_log
 from ...eval.workers.farm import Scale, farm
 from ...progress import Progress
-from ...storage import RecordLog, read_records
+from ...storage import PARTIAL, RecordLog, read_records
 from ..captions.gate import REASONS
 from ..captions.parser import installed_model, single_threaded
 from ..errors import CorpusError
@@ -21,6 +23,8 @@ from .mine_shard import UNLIKE, Job, MineSettings, MineShards, ShardEntry
 
 PAIRS = "pairs"
 """Folder of the pairs, one parquet file per shard."""
+_SHARD_FILE = re.compile(rf"\d{{5,}}(-.*)?\.parquet|.*{re.escape(PARTIAL)}")
+"""Files that a run writes there; it removes no others."""
 _LOG = "manifest"
 MANIFEST = shard_log(_LOG, None)
 """One line per finished shard; a process with a share of the work has its own log."""
@@ -100,6 +104,7 @@ def mine_pairs(settings: MineSettings, out: Path, scale: Scale, progress: Progre
     """
     installed_model()  # before starting workers that would only fail without it
     folder = out / PAIRS
+    _check_folder(folder)
     shard_of_run = scale.shard
     shards = enumerate(list_shards(settings.source))
     own_shards = (shard for number, shard in shards if owns_row(shard_of_run, number))
@@ -170,11 +175,23 @@ def _finished(out: Path, folder: Path) -> dict[str, ShardEntry]:
     }
 
 
+def _check_folder(folder: Path) -> None:
+    """Raises UsageError for a folder with visible files that no run wrote."""
+    names = [path.name for path in folder.iterdir()] if folder.exists() else []
+    others = [n for n in names if not (n.startswith(".") or _SHARD_FILE.fullmatch(n))]
+    if others:
+        raise UsageError(
+            f"{folder} holds what `corpus mine` did not write ({min(others)}): "
+            f"choose another --out",
+            code="folder-not-empty",
+        )
+
+
 def _sweep(folder: Path, jobs: Iterable[Job]) -> None:
     """Removes files that a killed run left half-written, and results of other shards."""
     wanted = {Path(job.target).name for job in jobs}
     for path in folder.iterdir():
-        if path.name not in wanted:
+        if path.name not in wanted and _SHARD_FILE.fullmatch(path.name):
             path.unlink()
 
 

@@ -51,6 +51,14 @@ GUESSES = {
 """Column names to look for, in any letter case, if neither preset nor option names a column."""
 
 
+def check_preset(preset: str) -> None:
+    """Raises SourceError for an unknown preset; an empty one is none."""
+    if preset and preset not in PRESETS:
+        raise SourceError(
+            f"no preset {preset!r}: choose from {', '.join(PRESETS)}", code="unknown-name"
+        )
+
+
 def find_columns(
     columns: Sequence[str], preset: str, options: Mapping[str, str], where: str
 ) -> dict[str, str]:
@@ -60,10 +68,7 @@ def find_columns(
     an unknown preset, a missing column that an option names, no captions, and neither addresses nor
     images.
     """
-    if preset and preset not in PRESETS:
-        raise SourceError(
-            f"no preset {preset!r}: choose from {', '.join(PRESETS)}", code="unknown-name"
-        )
+    check_preset(preset)
     wanted = {n: getattr(PRESETS[preset], n, "") if preset else "" for n in COLUMNS}
     wanted |= {name: column for name, column in options.items() if column}
     lower = {name.lower(): name for name in reversed(columns)}

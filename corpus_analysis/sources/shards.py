@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .archives import folder_members, holds_captioned_images, sample_table, tar_members
-from .columns import COLUMNS, PRESETS, SourceError, find_columns, missing_column
+from .columns import (
+    COLUMNS,
+    PRESETS,
+    SourceError,
+    check_preset,
+    find_columns,
+    missing_column,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +99,9 @@ class Shard:
 def list_shards(settings: SourceSettings) -> list[Shard]:
     """Lists the shards of every source, in a fixed order.
 
-    Raises SourceError for missing or bad files.
+    Raises SourceError for missing or bad files, an unknown preset and a bad share.
     """
+    check_preset(settings.preset)
     if not 0 < settings.sample <= 1:
         raise SourceError(
             f"--sample {settings.sample} is not a share in (0, 1]", code="out-of-range"

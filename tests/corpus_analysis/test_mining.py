@@ -493,6 +493,30 @@ def test_interrupted_run_resumes(
     assert dict(os.environ) == environment, "the caller's environment is not ours"
 
 
+def test_files_of_others_are_refused_and_kept(captions: Path, tmp_path: Path) -> None:
+    notes = tmp_path / PAIRS / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    with raises("folder-not-empty", "notes.txt", error=UsageError):
+        mine(captions, tmp_path)
+    assert notes.read_text() == "mine"
+
+
+def test_hidden_files_of_others_are_kept(
+    captions: Path, tmp_path: Path, inline: InlineFarm
+) -> None:
+    hidden = tmp_path / PAIRS / ".DS_Store"
+    hidden.parent.mkdir()
+    hidden.touch()
+    mine(captions, tmp_path)
+    assert hidden.exists()
+
+
+def test_an_unknown_preset_is_refused_before_any_shard(captions: Path) -> None:
+    with raises("unknown-name", "cc3n", "cc3m", error=SourceError):
+        list_shards(SourceSettings((str(captions),), preset="cc3n"))
+
+
 @pytest.mark.slow
 def test_finished_run_reads_nothing_and_changed_settings_start_anew(
     captions: Path, tmp_path: Path, inline: InlineFarm
