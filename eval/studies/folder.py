@@ -62,19 +62,23 @@ class StudyModels:
 
     def remember(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
         """Records which model a name stands for. Raises RunError if it stood for another."""
-        spec = without_secrets(spec)
         with starting(self.root):
             models = self.read()
-            recorded = models[kind].get(name)
-            if recorded is not None and recorded["identity"] != dict(identity):
-                raise RunError(
-                    f"{self.root}: {kind[:-1]} {name!r} is another one now: "
-                    f"{_difference(recorded, {'spec': spec, 'identity': dict(identity)})}",
-                    "give it another name, or choose another --out",
-                    code="another-run",
-                )
-            models[kind][name] = {"spec": spec, "identity": dict(identity)}
+            self.check(kind, name, spec, identity)
+            models[kind][name] = {"spec": without_secrets(spec), "identity": dict(identity)}
             write_json(self.root / MODELS, models)
+
+    def check(self, kind: str, name: str, spec: str, identity: Mapping[str, str]) -> None:
+        """Raises RunError if a name stood for another model when it was recorded."""
+        recorded = self.read()[kind].get(name)
+        current = {"spec": without_secrets(spec), "identity": dict(identity)}
+        if recorded is not None and recorded["identity"] != current["identity"]:
+            raise RunError(
+                f"{self.root}: {kind[:-1]} {name!r} is another one now: "
+                f"{_difference(recorded, current)}",
+                "give it another name, or choose another --out",
+                code="another-run",
+            )
 
     def remember_rows(self, cells: Iterable[Cell]) -> None:
         """Records which rows the runs of cells have chosen, the same on every machine and day.

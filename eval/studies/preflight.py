@@ -277,6 +277,16 @@ class _Planner:
         if (text := f"{model}: {error}") not in listed:
             listed.append(text)
 
+    def _check_model(
+        self, kind: str, names: Sequence[str], spec: str, identity: Mapping[str, str]
+    ) -> None:
+        """Lists the first name that stands for another model in the begun study, as a run would."""
+        try:
+            for name in names:
+                self.study.models.check(kind, name, spec, identity)
+        except RunError as error:
+            self.plan.problems.append(str(error))
+
     def _note(self) -> None:
         if any(workload.usd for workload in (*self.plan.questions, *self.plan.steps)):
             self.plan.notes.append(ASSUMED)
@@ -297,6 +307,8 @@ class _Planner:
                 generator.prepare(self.study.root, self.calls)
         except CounterpriorError as error:
             self._cannot_open(f"generator {name}", error)
+        else:
+            self._check_model("generators", [run.run for run in runs], spec, generator.identity())
         probed = set()
         for run in runs:
             look, cases = self._look(run), self._left(run)
@@ -389,11 +401,13 @@ class _Planner:
         judge: Judge | None = None
         try:
             judge = open_judge(spec, self.calls)
-            judge.identity()
+            identity = judge.identity()
             if (check := getattr(judge, "check", None)) is not None:
                 check()
         except CounterpriorError as error:
             self._cannot_open(f"judge {name}", error)
+        else:
+            self._check_model("judges", [name], spec, identity)
         for suite in dict.fromkeys(cell.suite for cell in cells):
             cells_of_suite = [cell for cell in cells if cell.suite == suite]
             open_questions = [self._questions_left(cell, judge) for cell in cells_of_suite]

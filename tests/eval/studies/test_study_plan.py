@@ -62,6 +62,24 @@ def test_a_plan_says_what_a_run_would_refuse(text_release: Path, tmp_path: Path)
     assert not plan_study(limited).problems
 
 
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [
+        ("generators", {"red": "python:study_doubles:painter?name=blue"}),
+        ("judges", {"ann": "python:study_doubles:reader?name=bo"}),
+    ],
+)
+def test_a_plan_names_a_model_that_is_another_one_now(
+    text_release: Path, tmp_path: Path, kind: str, other: dict[str, str]
+) -> None:
+    file, out = written(tmp_path, text_release), tmp_path / "out"
+    run_study(file, out)
+    changed = written(tmp_path, text_release, **{kind: other})
+    (problem,) = plan_study(changed, out).problems
+    with raises("another-run", problem, error=RunError):
+        run_study(changed, out)
+
+
 def test_refused_images_have_no_questions(text_release: Path, tmp_path: Path) -> None:
     refused = iter([True])
 
