@@ -102,6 +102,14 @@ def read_labels(path: Path) -> list[Label]:
     return list(labels.values())
 
 
+def read_some_labels(path: Path) -> list[Label]:
+    """As `read_labels`; also raises DataError for a file without labels."""
+    labels = read_labels(path)
+    if not labels:
+        raise DataError(f"{path}: no label: write one a row", code="nothing-to-do")
+    return labels
+
+
 def click_time(text: str) -> tuple[float, str]:
     """Sorts times of clicks: ISO 8601, in UTC unless they say otherwise; other texts before them.
 

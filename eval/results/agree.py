@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...human_labels import Label, check_labels, of_one_run, read_labels
+from ...human_labels import Label, check_labels, of_one_run, read_some_labels
 from ...parsing import RowError, read_rows
 from ..stats.clusters import cluster_interval
 from ..stats.correlation import Kind, correlation
@@ -236,7 +236,7 @@ def run_agree(
             f"{scores}: no metric {unknown[0]!r}: choose from {', '.join(read.by_metric)}",
             code="unknown-name",
         )
-    human = human_scores(check_labels(read_labels(labels), read.samples))
+    human = human_scores(check_labels(read_some_labels(labels), read.samples))
     return [
         agreement(name, read.by_metric[name], human, threshold, cluster_of=read.cluster_of)
         | {"clustered_by": read.column or None}

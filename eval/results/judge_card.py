@@ -173,7 +173,7 @@ def judge_card(
         prompts=prompt_versions(suite),
         asked=len(records),
         failures=dict(sorted(failures.items())),
-        parse_rate=len(answered) / parsed if answered else math.nan,
+        parse_rate=len(answered) / parsed if parsed else math.nan,
         probability_share=_mean([a.verdict.probabilities is not None for a in answered]),
         first_named=_mean([a.verdict.label == a.labels[0] for a in sided]),
         digits={d: n / len(answered) for d, n in sorted(digits.items())},

@@ -20,7 +20,7 @@ from ...human_labels import (
     check_labels,
     draw_note,
     labels_of_images,
-    read_labels,
+    read_some_labels,
     single_labels,
 )
 from ...printable import reasons, shortened
@@ -40,6 +40,7 @@ from ..suites.scoring import factor_of
 from ..suites.spatial import SpatialSuite
 from .clips import clip_scores
 from .corrected import (
+    YOUDEN,
     corrected_by_card,
     corrected_by_gold,
     corrected_by_labels,
@@ -372,9 +373,10 @@ def _due(image: CaseResult, choice: FrameChoice) -> int:
 def run_labels(run: Run, labels: Path | None, several: bool) -> Labels:
     """Reads the labels that human annotators gave to the images of a run.
 
-    Raises DataError for a case, question or label that the run doesn't have, by name.
+    Raises DataError for a case, question or label that the run doesn't have, by name, and for a
+    file without labels.
     """
-    return {} if labels is None else labels_of_run(run, read_labels(labels), several)
+    return {} if labels is None else labels_of_run(run, read_some_labels(labels), several)
 
 
 def labels_of_run(run: Run, labels: Sequence[Label], several: bool) -> Labels:
@@ -459,11 +461,18 @@ def _score(
         scores += corrected_by_gold(suite, judged, checking, check)
     if settings.card is not None:
         agreement = _card_of(run, log, card, settings.card)
-        notes.append(
-            f"the error rates of {settings.card.name} are those of this run if the judge errs as "
-            f"often on both, and the images labeled there are a uniform draw"
-        )
-        scores += corrected_by_card(suite, believed, agreement)
+        by_card = corrected_by_card(suite, believed, agreement)
+        if by_card:
+            notes.append(
+                f"the error rates of {settings.card.name} are those of this run if the judge errs "
+                f"as often on both, and the images labeled there are a uniform draw"
+            )
+        else:
+            notes.append(
+                f"{settings.card.name} corrects no score: its labels are all alike, or sensitivity "
+                f"+ specificity - 1 of the judge is below {YOUDEN}"
+            )
+        scores += by_card
     if chose(run.root, run.header.generator, log):
         marks = (*marks, JUDGE_CHOSE)
     real = None

@@ -152,6 +152,48 @@ def test_a_card_of_a_poor_judge_corrects_nothing() -> None:
     assert corrected_by_card(CORRECTNESS, outcomes, card_of(outcomes, truth)) == []
 
 
+def test_a_run_says_that_a_card_of_a_poor_judge_corrects_nothing(tmp_path: Path) -> None:
+    outcomes, truth = draw(150, errors=0.2)
+    labeled = judged_run(tmp_path / "labeled", outcomes)
+    labels = tmp_path / "labels.json"
+    labels.write_text(
+        json.dumps([{"case": c, "question": "arrangement", "label": v} for c, v in truth.items()])
+    )
+    write_results([result_of(labeled, ScoreSettings(labels=labels))])
+    other = judged_run(tmp_path / "other", outcomes)
+    result = result_of(other, ScoreSettings(card=labeled / "scores.json"))
+    assert not any(score.name.endswith("_by_card") for score in result.scores)
+    assert any("scores.json corrects no score" in note for note in result.notes)
+    assert not any("errs as often on both" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("text", ["", "case,question,label\n"])
+def test_a_file_without_labels_is_refused(tmp_path: Path, text: str) -> None:
+    run = judged_run(tmp_path / "run", draw(20, 0.0)[0])
+    labels = tmp_path / "labels.csv"
+    labels.write_text(text)
+    with raises("nothing-to-do", "labels.csv: no label", error=DataError):
+        score_run(run, ScoreSettings(labels=labels))
+
+
+def test_a_judge_without_a_readable_answer_has_parsed_none() -> None:
+    answered = [
+        Answered(
+            key="a",
+            case="a",
+            image=SEEN,
+            question="arrangement",
+            probe="original",
+            labels=LABELS,
+            answers={},
+            sided=True,
+            verdict=Verdict("unparsed"),
+        )
+    ]
+    assert judge_card({"kind": "test"}, CORRECTNESS, answered).parse_rate == 0
+    assert math.isnan(judge_card({"kind": "test"}, CORRECTNESS, []).parse_rate)
+
+
 def test_a_signed_index_keeps_its_sign() -> None:
     cases = [Case(f"r{n}", "plain", 0, 0, "", (f"p{n}",)) for n in range(100)]
     said = ["first_left"] * 20 + ["first_right"] * 80
@@ -214,6 +256,7 @@ def test_scores_of_a_labeled_run_correct_another(tmp_path: Path) -> None:
     corrected = result_of(other, by_card)
     assert "accuracy_reverse_by_card" in {score.name for score in corrected.scores}
     assert corrected.alpha == {}
+    assert any("errs as often on both" in note for note in corrected.notes)
     (stranger, *_) = Run.open(other).judges()
     (stranger.root / "judge.json").write_text('{"kind": "test", "persona": "strict"}')
     with raises("nothing-judged", "test", error=DataError):
