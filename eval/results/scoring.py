@@ -643,9 +643,11 @@ def _notes(
     notes = []
     for role, identity in (("generator", run.header.generator), ("judge", log.identity)):
         if identity["kind"] == "python" and identity.get("version") == "unversioned":
-            notes.append(
-                f"the {role} is code without a version ({describe(identity)}): pass identity="
+            spec = ":" in identity["name"]  # else a value that was passed in Python
+            remedy = (
+                "let its factory return an object with `identity`" if spec else "pass identity="
             )
+            notes.append(f"the {role} is code without a version ({describe(identity)}): {remedy}")
     notes += run_notes
     errors = Counter(v.raw for o in judged for v in o.verdicts.values() if v.label == "error")
     notes += reasons(errors, " of the judge")

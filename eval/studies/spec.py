@@ -817,6 +817,9 @@ def _first_fault(
         problem = unknown("key", str(where[-1]), allowed_keys)
     elif first["type"] in ("model_type", "dict_type"):
         problem = "should be a mapping; write {} for the defaults"
+    elif first["type"] == "tuple_type":
+        scalar = "" if isinstance(first["input"], Mapping) else f": write [{first['input']}]"
+        problem = f"should be a list{scalar}"
     elif not isinstance(first["input"], Mapping):
         problem += f", not {first['input']!r}"
     remaining_text = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

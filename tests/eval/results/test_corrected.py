@@ -176,6 +176,21 @@ def test_a_file_without_labels_is_refused(tmp_path: Path, text: str) -> None:
         score_run(run, ScoreSettings(labels=labels))
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("mine:yes", "let its factory return"), ("__main__.yes", "pass identity=")],
+)
+def test_code_without_a_version_is_noted_with_a_remedy_for_its_caller(
+    tmp_path: Path, name: str, remedy: str
+) -> None:
+    run = judged_run(tmp_path / "run", draw(20, 0.0)[0])
+    (judge,) = Run.open(run).judges()
+    identity = {"kind": "python", "name": name, "version": "unversioned", "persona": "standard"}
+    (judge.root / "judge.json").write_text(json.dumps(identity))
+    (note,) = (n for n in result_of(run, ScoreSettings()).notes if "without a version" in n)
+    assert remedy in note
+
+
 def test_a_judge_without_a_readable_answer_has_parsed_none() -> None:
     answered = [
         Answered(

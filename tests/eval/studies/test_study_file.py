@@ -95,6 +95,11 @@ FAULTS = {
     "a name": (but("  a:", "  a/b:"), "bad-name", [":6: generators.a/b"]),
     "case": (but("  b:", "  A:"), "duplicate-id", [":7: generators.A", "'a'"]),
     "one judge twice": (but('"openai:m"', "pixels"), "duplicate-id", [":10: judges.q", "'p'"]),
+    "no list": (
+        but("probes: [mirror]", "probes: mirror"),
+        "wrong-type",
+        [":11: probes: should be a list: write [mirror]"],
+    ),
     "no settings": (but(" {limit: 2}", ""), "wrong-type", [":3: suites.t2i_homogenization"]),
     "a pattern": (
         GOOD + "except:\n- {judge: r}\n",
