@@ -218,8 +218,7 @@ def _by_labels(
     measure: Measure,
     people: Mapping[str, Mapping[tuple[str, str], Verdict]],
 ) -> Score | None:
-    """PPI++ over all images; an image is labeled if every needed question has a label."""
-    questions = {(question, ORIGINAL) for question in needed}
+    """PPI++ over all images; an image is labeled if all needed questions about it have a label."""
     unlabeled: list[float] = []
     pairs: list[tuple[float, float]] = []
     unlabeled_clusters: list[Cluster] = []
@@ -228,7 +227,9 @@ def _by_labels(
         if outcome.image != "made":
             continue
         judge_value, human = measure.value(outcome), people.get(outcome.case.id, {})
-        if questions <= human.keys():
+        # Images may be asked about more or fewer things: labeled ones are to be of all kinds.
+        asked = outcome.case.weights.keys() & needed or needed
+        if {(question, ORIGINAL) for question in asked} <= human.keys():
             pairs.append((judge_value, measure.value(Outcome(outcome.case, human))))
             clusters.append(outcome.case.cluster)
         else:

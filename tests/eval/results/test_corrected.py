@@ -28,6 +28,7 @@ from counterprior.eval.results.scoring import Result, ScoreSettings, score_run, 
 from counterprior.eval.stats.correction import by_error_rates
 from counterprior.eval.store.verdicts import Answered
 from counterprior.eval.suites import open_suite
+from counterprior.eval.suites.relations import NAMES
 from counterprior.eval.suites.spatial import QUESTION
 
 CORRECTNESS = open_suite("t2i_correctness")
@@ -126,6 +127,25 @@ def test_images_without_an_answer_to_every_needed_question_stay_unlabeled() -> N
     whole = corrected_by_labels(open_suite("counterfactual"), outcomes, labels)
     partly = {**labels, (outcomes[5].case.id, "logic"): "no"}
     assert corrected_by_labels(open_suite("counterfactual"), outcomes, partly) == whole
+
+
+def test_images_of_fewer_relations_than_others_are_labeled_too() -> None:
+    """A judge that says yes of everything: people find 90 % of single relations, 20 % of two."""
+    rng = random.Random(3)
+    outcomes, labels = [], {}
+    for number in range(1_000):
+        names = NAMES[: 1 + number % 2]
+        case = Case(
+            f"r{number}", "plain", 0, 0, "", (f"c{number}",), weights=dict.fromkeys(names, 1)
+        )
+        said = {(name, "original"): Verdict("holds") for name in names}
+        outcomes.append(Outcome(case, said))
+        for name in names if number % 10 < 4 else ():
+            right = rng.random() < (0.9 if len(names) == 1 else 0.2)
+            labels[case.id, name] = "holds" if right else "opposite"
+    found = {s.name: s for s in corrected_by_labels(open_suite("own_prompts"), outcomes, labels)}
+    assert found["relations_right_corrected"].value == pytest.approx(55, abs=4)
+    assert found["all_right_corrected"].value == pytest.approx(47, abs=4)
 
 
 def test_images_that_were_never_made_are_excluded_by_reason() -> None:
