@@ -138,11 +138,12 @@ def world_scores(
         return np.concatenate(columns, axis=-1)
 
     counts = [int((~np.isnan(column)).sum()) for column in lines.T]
-    common: dict[str, Any] = {"ends": (0, 1), "unit": "1", "group": group, "excluded": excluded}
+    common: dict[str, Any] = {"ends": (0, 1), "unit": "1", "group": group}
     score_names = (*(f"score_{name}" for name in variants), *ratios, *([gap] if gap else []))
     of_all = [*counts, *(counts[place[high]] for _, high in ratios.values()), counts[-1]]
     plain = table[:, :1]
     passed = np.where(np.isnan(plain), np.nan, plain >= GATE)
+    unknown = int(np.isnan(plain).sum())
     return [
         *statistics(
             score_names,
@@ -151,6 +152,7 @@ def world_scores(
             statistic=statistic,
             counts=of_all,
             missing=np.isnan(lines),
+            excluded=excluded,
             **common,
         ),
         *statistics(
@@ -159,6 +161,7 @@ def world_scores(
             laws,
             counts=[int((~np.isnan(passed)).sum())],
             missing=np.isnan(passed),
+            excluded={"group_incomplete": unknown} if unknown else {},
             **common,
         ),
     ]

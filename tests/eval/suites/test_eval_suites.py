@@ -272,6 +272,8 @@ def test_worlds_are_weighted_gated_and_never_half_counted() -> None:
     assert scores["score_L3", "all"].excluded == {"group_incomplete": 2}
     assert scores["gate_passed", "all"].value == pytest.approx(2 / 3)
     assert scores["gate_passed", "all"].n == 3
+    # g3 is in: what it lacks does not decide whether it passes.
+    assert scores["gate_passed", "all"].excluded == {"group_incomplete": 1}
     l1, l2, l3 = (scores[f"score_{level}", "all"].value for level in ("L1", "L2", "L3"))
     assert scores["prr", "all"].value == pytest.approx(l2 / math.sqrt(l1))
     assert scores["rrr", "all"].value == pytest.approx(l3 / math.sqrt(l2))
