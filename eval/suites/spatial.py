@@ -267,7 +267,8 @@ def pair_scores(outcomes: Sequence[Outcome]) -> list[Score]:
         scenes.setdefault(images[0].case.clusters[-1], []).append(images)
     pairs = [pair for pair in scenes.values() if len(pair) == 2]
     sides = [pair_verdict(*(best[id(images)] for images in pair)) for pair in pairs]
-    unpaired = len(scenes) - len(pairs)
+    # Also those of which both prompts have a failure.
+    unpaired = len({outcome.case.clusters[-1] for outcome in outcomes}) - len(pairs)
     firsts = [pair[0][0] for pair in pairs]
     return [
         prompt_score("best_of_k", prompts, lambda o: float(best[id(o)] == "PASS"), left_out),

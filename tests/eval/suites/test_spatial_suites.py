@@ -73,6 +73,8 @@ def test_best_of_all_of_and_counterfactual_pairs() -> None:
         ("e", "3"): ("invalid", "opposite"),  # UNDECIDABLE
         ("f", "3"): ("holds", "holds"),
         ("g", "4"): ("opposite", "opposite"),  # without its counterpart
+        ("h", "5"): ("error", "holds"),  # a pair with a failure in both of its prompts
+        ("i", "5"): ("holds", "refused"),
     }
     outcomes = [
         spatial(row, k, label, pair=pair)
@@ -86,7 +88,7 @@ def test_best_of_all_of_and_counterfactual_pairs() -> None:
     third = pytest.approx(100 / 3)
     assert sides == {"both_pass": third, "both_fail": 0, "one_sided": third}
     assert found["pairs_undecidable"].value == third
-    assert found["pairs_both_pass"].excluded == {"pair_incomplete": 1}
+    assert found["pairs_both_pass"].excluded == {"pair_incomplete": 2}
 
 
 def test_what_was_measured_is_averaged_with_its_zeros_and_without_failures() -> None:
