@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from .budget import Budget, Hold, Spending
 from .chat import BackendError, ChatRequest, Completion
-from .ledger import Ledger
+from .ledger import DriftError, Ledger, spec_hash
 
 POLL_SECONDS = 30.0
 """Seconds between two looks at a batch."""
@@ -59,7 +59,8 @@ def prefetch(
 ) -> int:
     """Sends the calls that the ledger lacks as batches, records the answers and counts them.
 
-    Costs count at the full price, an upper bound. Raises BackendError, BudgetError, DriftError.
+    Costs count at the full price, an upper bound. Raises BackendError, BudgetError, and DriftError
+    where a call has changed since it was recorded, or since it was sent.
     """
     identity = backend.identity()
     open_calls = {
@@ -68,8 +69,16 @@ def prefetch(
         if ledger.find(name, identity, request) is None
     }
     sent: set[str] = set()
-    for batch, call_ids in ledger.batches().items():
-        if covered := {custom_id(name) for name in call_ids} & set(open_calls):
+    for batch, specs in ledger.batches().items():
+        if covered := {custom_id(name) for name in specs} & set(open_calls):
+            for name, request in (open_calls[c] for c in sorted(covered)):
+                # Its answer would be recorded as one to what is asked now.
+                if specs[name] not in ("", spec_hash(identity, request)):
+                    raise DriftError(
+                        f"{ledger.path}: call {name} was sent in batch {batch} with another "
+                        f"specification. Undo the change, or start a new ledger and pay again",
+                        code="changed-call",
+                    )
             sent |= covered
             _collect(backend, batch, ledger, budget, {c: open_calls[c] for c in covered})
     unanswered = [c for c in open_calls if c not in sent]
@@ -91,7 +100,7 @@ def _send(backend: BatchBackend, ledger: Ledger, budget: Budget, calls: _Calls) 
         raise
     # From here on it may have been sent: its calls stay counted until it is read back.
     batch = backend.submit({c: request for c, (_, request) in calls.items()})
-    ledger.open_batch(batch, [name for name, _ in calls.values()])
+    ledger.open_batch(batch, {name: spec_hash(identity, r) for name, r in calls.values()})
     _collect(backend, batch, ledger, budget, calls)
 
 
@@ -104,7 +113,7 @@ def _collect(
         while not backend.finished(batch):
             _sleep(POLL_SECONDS)
     except BatchFailedError:
-        ledger.open_batch(batch, [])  # so that the next run sends its calls again
+        ledger.open_batch(batch, {})  # so that the next run sends its calls again
         sent = budget.sent(source)
         budget.release([sent[name] for name, _ in calls.values() if name in sent])
         raise

@@ -95,7 +95,7 @@ class Ledger:
         self._failed: set[str] = set()
         self._texts: dict[str, str] = {}
         self._runs: dict[str, Any] = {}
-        self._batches: dict[str, list[str]] = {}
+        self._batches: dict[str, dict[str, str]] = {}
         if read_only and not path.is_file():
             raise LedgerError(
                 f"{path}: no such ledger; record one by a run without --replay", code="no-such-file"
@@ -166,19 +166,20 @@ class Ledger:
                 self._changed(f"the run of {run}", self._runs[run], inputs), code="changed-call"
             )
 
-    def open_batch(self, batch: str, calls: list[str]) -> None:
+    def open_batch(self, batch: str, calls: Mapping[str, str]) -> None:
         """Records that calls were sent as a batch, on disk when this returns.
 
-        It replaces an earlier record of the same batch.
+        calls: id -> `spec_hash`. It replaces an earlier record of the same batch.
         """
         with self._lock:
-            self._write(_dump({"batch": batch, "calls": calls}))
-            self._batches[batch] = calls
+            self._write(_dump({"batch": batch, "calls": dict(calls)}))
+            self._batches[batch] = dict(calls)
             end = self._end
         self._sync(end)
 
-    def batches(self) -> dict[str, list[str]]:
-        """Batches that were sent, with the ids of their calls."""
+    def batches(self) -> dict[str, dict[str, str]]:
+        """Batches that were sent, with the ids of their calls and what each asked, as `spec_hash`;
+        empty where an earlier version sent it."""
         return dict(self._batches)
 
     def find(
@@ -327,7 +328,9 @@ class Ledger:
 
     def _index(self, place: tuple[int, int], line: Mapping[str, Any]) -> None:
         if "batch" in line:
-            self._batches[_text(line["batch"])] = [_text(name) for name in line["calls"]]
+            calls = line["calls"]
+            specs = calls if isinstance(calls, dict) else dict.fromkeys(calls, "")
+            self._batches[_text(line["batch"])] = {_text(n): _text(s) for n, s in specs.items()}
         elif "run" in line:
             self._runs[_text(line["run"])] = line["inputs"]
         elif "text" in line:
@@ -407,7 +410,9 @@ def is_ledger_line(line: Mapping[str, Any]) -> bool:
     """Whether a record can be a line of a ledger."""
     try:
         if "batch" in line:
-            return isinstance(line["batch"], str) and all(isinstance(c, str) for c in line["calls"])
+            calls = line["calls"]
+            texts = (line["batch"], *calls, *(calls.values() if isinstance(calls, dict) else ()))
+            return all(isinstance(text, str) for text in texts)
         if "run" in line:
             return isinstance(line["run"], str) and "inputs" in line
         if "text" in line:

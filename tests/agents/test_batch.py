@@ -18,7 +18,7 @@ from counterprior.agents.backends import open_backend
 from counterprior.agents.budget import Budget, BudgetError, Price, PriceTable
 from counterprior.agents.caller import Answer, Call, Caller
 from counterprior.agents.chat import BackendError, ChatRequest
-from counterprior.agents.ledger import Ledger
+from counterprior.agents.ledger import DriftError, Ledger
 from counterprior.agents.session import SessionSettings, open_session
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["openai", "anthropic"])
@@ -246,6 +246,44 @@ def test_an_interrupted_run_waits_for_the_batch_it_has_paid(
     with Ledger(tmp_path / "l.jsonl") as ledger:
         assert len(ledger) == 0 and len(ledger.batches()) == 1
         assert values(server.caller(protocol, ledger).call_many(CALLS)) == list(range(12))
+    assert (len(server.sent), server.singles) == (1, 0)
+
+
+@pytest.mark.parametrize("change", ["request", "model"])
+def test_answers_of_a_batch_are_none_to_what_has_changed_since(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(batches, "_sleep", interrupt)
+    with Ledger(tmp_path / "l.jsonl") as ledger, pytest.raises(KeyboardInterrupt):
+        server.caller("openai", ledger).call_many(CALLS)
+    monkeypatch.setattr(batches, "_sleep", lambda seconds: None)
+    calls = [replace(c, request=replace(c.request, max_tokens=6)) for c in CALLS]
+    with Ledger(tmp_path / "l.jsonl") as ledger:
+        caller = server.caller("openai", ledger)
+        if change == "model":
+            caller.backend = open_backend(f"openai:other@{server.url}/v1")
+        with raises("changed-call", "batch b1", error=DriftError):
+            caller.call_many(calls if change == "request" else CALLS)
+        assert len(ledger) == 0
+        # Undone, the run goes on with what it has paid.
+        assert values(server.caller("openai", ledger).call_many(CALLS)) == list(range(12))
+    assert (len(server.sent), server.singles) == (1, 0)
+
+
+def test_a_batch_of_an_earlier_version_is_read_back(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_sleep", lambda seconds: None)
+    path = tmp_path / "l.jsonl"
+    with Ledger(path) as ledger:
+        server.caller("openai", ledger).call_many(CALLS)
+    ids = [f"{call.id}/attempt0" for call in CALLS]
+    path.write_text(json.dumps({"batch": "b1", "calls": ids}) + "\n")
+    with Ledger(path) as ledger:
+        assert values(server.caller("openai", ledger).call_many(CALLS)) == list(range(12))
     assert (len(server.sent), server.singles) == (1, 0)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refusals import raises
 
 from counterprior.agents.chat import ChatRequest, Completion, ImagePart, JsonSchema, Usage
-from counterprior.agents.ledger import DriftError, Ledger, LedgerError
+from counterprior.agents.ledger import DriftError, Ledger, LedgerError, spec_hash
 from counterprior.errors import InUseError
 
 WHO = {"kind": "openai", "model": "m", "provider": "openai"}
@@ -166,7 +166,7 @@ def test_a_call_is_on_disk_when_it_is_recorded(
         for number in range(3):
             ledger.append(f"c{number}", WHO, ASK, DONE, None)
             assert synced[-1] == path.stat().st_size
-        ledger.open_batch("b", ["c9"])
+        ledger.open_batch("b", {"c9": spec_hash(WHO, ASK)})
         assert synced[-1] == path.stat().st_size
 
 
