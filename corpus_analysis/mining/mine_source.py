@@ -14,6 +14,7 @@ from ...errors import UsageError
 from ...eval.store.shards import owns_row, shard_log
 from ...eval.workers.farm import Scale, farm
 from ...progress import Progress
+from ...release import sha256_file
 from ...storage import PARTIAL, RecordLog, read_records
 from ..captions.gate import REASONS
 from ..captions.parser import installed_model, single_threaded
@@ -112,7 +113,7 @@ def mine_pairs(settings: MineSettings, out: Path, scale: Scale, progress: Progre
     folder.mkdir(parents=True, exist_ok=True)
     if shard_of_run is None:  # otherwise files of other processes would be removed
         _sweep(folder, jobs)
-    done = _finished(out, folder)
+    done = _finished(out, jobs)
     # Large files first, so that no worker is left alone with one at the end.
     todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
     progress("shards", len(jobs) - len(todo), len(jobs))
@@ -165,13 +166,19 @@ def _single_threaded_workers() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _finished(out: Path, folder: Path) -> dict[str, ShardEntry]:
-    """Manifest entries of the shards whose file is there, by key, whoever mined them."""
+def _finished(out: Path, jobs: Iterable[Job]) -> dict[str, ShardEntry]:
+    """Manifest entries of the jobs whose file is there as it was mined, by key, whoever mined them.
+
+    A run with other settings, also one that was killed, leaves other files of the same names.
+    """
+    digests = {
+        job.key: sha256_file(target) for job in jobs if (target := Path(job.target)).exists()
+    }
     return {
         entry["key"]: entry
         for manifest in sorted(out.glob(f"{_LOG}*.jsonl"))
         for entry in read_records(manifest)
-        if "error" not in entry and (folder / f"{entry['shard']}.parquet").exists()
+        if "error" not in entry and digests.get(entry["key"]) == entry["sha256"]
     }
 
 

@@ -47,6 +47,7 @@ from counterprior.corpus_analysis.sources.shards import (
 from counterprior.errors import InUseError, UsageError
 from counterprior.eval.workers.farm import Scale, as_engine
 from counterprior.progress import silent
+from counterprior.release import sha256_file
 from counterprior.storage import Lock
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "captions.jsonl"
@@ -532,6 +533,36 @@ def test_finished_run_reads_nothing_and_changed_settings_start_anew(
     finally:
         InlineFarm.miner = None
     assert len(inline.mined) == 2 * SHARDS
+
+
+def test_a_shard_of_other_settings_is_not_taken_for_one_of_these(
+    captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mined: list[str] = []
+
+    def write_key(
+        task: MineShards, work: Sequence[Job], scale: Scale, **options: object
+    ) -> Iterator[tuple[Job, ShardEntry]]:
+        """Stands in for `farm`: a shard's pairs are its key."""
+        for job in work:
+            mined.append(job.key)
+            Path(job.target).write_text(job.key)
+            counts = dict.fromkeys("rows passed candidates parsed tokens errors".split(), 0)
+            texts = {"damage": "", "model": "", "speedup": ""}
+            yield (
+                job,
+                {"key": job.key, "shard": job.shard.name, "file": job.shard.path, "dropped": {}}
+                | {**counts, **texts, "captions": 0, "pairs": 0}
+                | {"sha256": sha256_file(Path(job.target))},
+            )
+
+    monkeypatch.setattr(FARM, write_key)
+    source = SourceSettings((str(captions),))
+    settings, others = MineSettings(source), MineSettings(source, gate=QualityGate(max_words=8))
+    for number, chosen in enumerate((settings, settings, others, settings, settings)):
+        mine_pairs(chosen, tmp_path, Scale(), silent)
+        assert len(mined) == SHARDS * (1, 1, 2, 3, 3)[number]
+    assert {data.decode() for data in results(tmp_path).values()} == set(mined[:SHARDS])
 
 
 def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: InlineFarm) -> None:
