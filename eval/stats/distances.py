@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,11 +63,11 @@ def kernel_distance(first: ArrayLike, second: ArrayLike, clusters: ArrayLike) ->
     for same in (xx, yy):
         np.fill_diagonal(same, 0.0)
     member = np.unique(np.asarray(clusters), return_inverse=True)[1]
-    value = _unbiased((xx, yy, xy), np.zeros(n, dtype=bool))
+    value = float(_unbiased([kernel.sum() for kernel in (xx, yy, xy)], n))
     sizes = np.bincount(member)
     if len(sizes) < 3 or (n - sizes).min() < 2:
         return Estimate(value, n=n, clusters=len(sizes))
-    without = np.array([_unbiased((xx, yy, xy), member == g) for g in range(len(sizes))])
+    without = _unbiased([_sums_without(k, member, sizes) for k in (xx, yy, xy)], n - sizes)
     count = len(sizes)
     error = math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
     half = student_quantile(count - 1) * error
@@ -77,18 +77,20 @@ def kernel_distance(first: ArrayLike, second: ArrayLike, clusters: ArrayLike) ->
     return Estimate(value, ends, n=n, clusters=count, error=error, warning=warning)
 
 
-def _sum_without(kernel: Array, out: NDArray[np.bool_]) -> float:
-    """The sum of a kernel matrix without some rows and columns."""
-    return float(
-        kernel.sum() - kernel[out].sum() - kernel[:, out].sum() + kernel[out][:, out].sum()
-    )
+def _sums_without(kernel: Array, member: NDArray[np.intp], sizes: NDArray[np.intp]) -> Array:
+    """Shape (g,): the sum of a kernel matrix without the rows and columns of each cluster."""
+    rows, columns = (np.bincount(member, kernel.sum(axis=axis)) for axis in (1, 0))
+    places = np.split(np.argsort(member, kind="stable"), np.cumsum(sizes)[:-1])
+    inside = np.array([kernel[np.ix_(own, own)].sum() for own in places])
+    return np.asarray(rows.sum() - rows - columns + inside)
 
 
-def _unbiased(kernels: tuple[Array, Array, Array], out: NDArray[np.bool_]) -> float:
-    """The squared MMD of kernel matrices with empty diagonals, without some of the pairs."""
-    xx, yy, xy = (_sum_without(kernel, out) for kernel in kernels)
-    n = int((~out).sum())
-    return (xx + yy) / (n * (n - 1)) - 2 * xy / (n * n)
+def _unbiased(sums: Sequence[ArrayLike], n: ArrayLike) -> Array:
+    """The squared MMD of n pairs, from sums of kernel matrices, the first two with empty
+    diagonals."""
+    xx, yy, xy = map(np.asarray, sums)
+    pairs = np.asarray(n)
+    return np.asarray((xx + yy) / (pairs * (pairs - 1)) - 2 * xy / (pairs * pairs))
 
 
 def cmmd(first: ArrayLike, second: ArrayLike) -> float:

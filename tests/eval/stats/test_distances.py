@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -78,6 +80,20 @@ def test_the_kernel_distance_warns_near_zero_and_of_few_clusters(
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 4)), rng.normal(apart, 1, size=(60, 4))
     assert bool(kernel_distance(x, y, np.arange(60) % clusters).warning) is warned
+
+
+def test_many_clusters_take_hardly_longer_than_few() -> None:
+    x, y = RNG.normal(size=(2, 800, 4))
+
+    def seconds(clusters: int) -> float:
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            kernel_distance(x, y, np.arange(800) % clusters)
+            times.append(time.process_time() - began)
+        return min(times)
+
+    assert seconds(800) < 6 * seconds(3)  # with a sum of all for each cluster 16 times
 
 
 def test_cmmd_is_the_gaussian_double_sum() -> None:
