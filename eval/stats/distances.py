@@ -50,18 +50,19 @@ def kernel_distance(first: ArrayLike, second: ArrayLike, clusters: ArrayLike) ->
     """Unbiased squared MMD of paired features (n, d) with KID's kernel, and its 95 % interval.
 
     The kernel is ``(x y / d + 1)^3`` (Binkowski et al. 2018); all features are one subset, so no
-    subset is drawn. clusters: shape (n,), of each pair; the interval is the delete-one-cluster
-    jackknife's with Student's t, NOTHING for fewer than three clusters. It may start below 0, as an
-    unbiased estimate may. It has a warning near 0 and with few clusters. Raises
-    ValueError where the shapes don't fit.
+    subset is drawn. The two features of a pair, e.g. of one prompt and seed, are never compared
+    with each other, as they go together (the U-statistic of Gretton et al. 2012). clusters: shape
+    (n,), of each pair; the interval is the delete-one-cluster jackknife's with Student's t, NOTHING
+    for fewer than three clusters. It may start below 0, as an unbiased estimate may. It has a
+    warning near 0 and with few clusters. Raises ValueError where the shapes don't fit.
     """
     x, y = _features(first), _features(second)
     if x.shape != y.shape or len(x) < 2 or len(np.asarray(clusters)) != len(x):
         raise ValueError(f"features {x.shape} and {y.shape} and clusters do not fit")
     n, d = x.shape
     xx, yy, xy = ((p @ q.T / d + 1) ** 3 for p, q in ((x, x), (y, y), (x, y)))
-    for same in (xx, yy):
-        np.fill_diagonal(same, 0.0)
+    for kernel in (xx, yy, xy):
+        np.fill_diagonal(kernel, 0.0)
     member = np.unique(np.asarray(clusters), return_inverse=True)[1]
     value = float(_unbiased([kernel.sum() for kernel in (xx, yy, xy)], n))
     sizes = np.bincount(member)
@@ -86,11 +87,10 @@ def _sums_without(kernel: Array, member: NDArray[np.intp], sizes: NDArray[np.int
 
 
 def _unbiased(sums: Sequence[ArrayLike], n: ArrayLike) -> Array:
-    """The squared MMD of n pairs, from sums of kernel matrices, the first two with empty
-    diagonals."""
+    """The squared MMD of n pairs, from sums of kernel matrices with empty diagonals."""
     xx, yy, xy = map(np.asarray, sums)
     pairs = np.asarray(n)
-    return np.asarray((xx + yy) / (pairs * (pairs - 1)) - 2 * xy / (pairs * pairs))
+    return np.asarray((xx + yy - 2 * xy) / (pairs * (pairs - 1)))
 
 
 def cmmd(first: ArrayLike, second: ArrayLike) -> float:

@@ -42,9 +42,9 @@ def test_the_kernel_distance_is_the_double_sum_of_the_paper() -> None:
     n = 12
     x, y = X[:n], Y[:n]
     inside = sum(kernel(z[i], z[j]) for z in (x, y) for i in range(n) for j in range(n) if i != j)
-    across = sum(kernel(x[i], y[j]) for i in range(n) for j in range(n))
+    across = sum(kernel(x[i], y[j]) for i in range(n) for j in range(n) if i != j)
     found = kernel_distance(x, y, np.arange(n))
-    assert found.value == pytest.approx(inside / (n * (n - 1)) - 2 * across / n**2)
+    assert found.value == pytest.approx((inside - 2 * across) / (n * (n - 1)))
     assert found.interval.low < found.value < found.interval.high
     assert (found.n, found.clusters) == (n, n)
     # Leaving a cluster out is computing without it.
@@ -69,6 +69,19 @@ def test_the_kernel_distance_is_unbiased_and_its_interval_covers() -> None:
     found = [kernel_distance(*drawn(40), np.arange(40)) for _ in range(150)]
     assert np.mean([one.value for one in found]) == pytest.approx(truth, rel=0.1)
     assert sum(truth in one.interval for one in found) >= 0.87 * len(found)
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.9, 1.0])
+def test_the_kernel_distance_of_two_equal_models_with_the_same_seeds_is_0(alike: float) -> None:
+    """How alike two images of one prompt and seed are says nothing of the sets."""
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(40):
+        x = rng.normal(size=(50, 64))
+        y = alike * x + (1 - alike**2) ** 0.5 * rng.normal(size=x.shape)
+        found.append(kernel_distance(x, y, np.arange(50)))
+    assert np.mean([one.value for one in found]) == pytest.approx(0, abs=0.01)
+    assert sum(0 in one.interval for one in found) >= 34
 
 
 @pytest.mark.parametrize(
@@ -114,8 +127,10 @@ def test_distances_do_not_depend_on_order_and_rotation(seed: int, n: int, d: int
     x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d))
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     moved = rng.permutation(n)
-    for distance in (frechet_distance, cmmd, lambda p, q: kernel_distance(p, q, range(n)).value):
+    for distance in (frechet_distance, cmmd):
         assert distance(x[moved] @ turn, y @ turn) == pytest.approx(distance(x, y), abs=1e-6)
+    of_pairs = kernel_distance(x[moved] @ turn, y[moved] @ turn, range(n)).value
+    assert of_pairs == pytest.approx(kernel_distance(x, y, range(n)).value, abs=1e-6)
     assert frechet_distance(x, y) >= 0
 
 
