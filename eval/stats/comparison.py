@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -112,32 +112,40 @@ def sign_flip(
         totals = np.abs(signs.reshape(len(signs), -1) @ sums)
     else:
         # einsum and not @: BLAS threads would take the cores of runs scored at the same time.
-        flipped = 2 * np.einsum("dg,g->d", _flips(draws, len(sums), seed), sums) - sums.sum()
+        parts = [np.einsum("dg,g->d", flips, sums) for flips in _flips(draws, len(sums), seed)]
+        flipped = 2 * np.concatenate(parts) - sums.sum()
         totals = np.append(np.abs(flipped), observed)
     beyond = float(np.mean(totals >= observed - 1e-9 * max(1.0, observed)))
     return SignFlip(beyond, float(totals.mean()) / int(present.sum()))
 
 
 _KEPT = 32_000_000
-"""Bytes of draws up to which they are kept."""
+"""Bytes of draws up to which they are kept; more are made piece by piece."""
 _kept_flips: dict[int, NDArray[np.int8]] = {}
 
 
-def _flips(draws: int, clusters: int, seed: int) -> NDArray[np.int8]:
-    """Which clusters have the opposite sign, shape (draws, clusters), 0 or 1; read only.
+def _flips(draws: int, clusters: int, seed: int) -> Iterator[NDArray[np.int8]]:
+    """Which clusters have the opposite sign, 0 or 1: pieces of shape (some draws, clusters).
 
     Draws for fewer clusters are the first of those for more: they are kept, as a run's groups, and
     runs after it, need them again and again.
     """
     number = draws * clusters
+    if number > _KEPT:
+        rng = np.random.default_rng(seed)
+        # numpy makes four such numbers at a time: pieces of whole fours are as one piece.
+        size = max(4, _KEPT // clusters // 4 * 4)
+        for start in range(0, draws, size):
+            shape = min(size, draws - start), clusters
+            yield rng.integers(0, 2, size=shape, dtype=np.int8)
+        return
     flips = _kept_flips.pop(seed, None)
     if flips is None or len(flips) < number:
         flips = None  # not two at a time
         flips = np.random.default_rng(seed).integers(0, 2, size=number, dtype=np.int8)
         flips.flags.writeable = False
-    if len(flips) <= _KEPT:
-        _kept_flips[seed] = flips
-    return flips[:number].reshape(draws, clusters)
+    _kept_flips[seed] = flips
+    yield flips[:number].reshape(draws, clusters)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

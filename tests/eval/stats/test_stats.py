@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from refusals import raises
 from scipy import stats as scipy_stats
 
+from counterprior.eval.stats import comparison
 from counterprior.eval.stats.abstention import risk_coverage
 from counterprior.eval.stats.agreement import (
     cohen_kappa,
@@ -137,6 +139,19 @@ def test_signs_are_flipped_alike_whatever_was_tested_before() -> None:
     flips = np.random.default_rng(0).integers(0, 2, size=(10_000, 20), dtype=np.int8)
     totals = np.abs((2.0 * flips - 1) @ np.abs(values[:20]))
     assert fresh.null * 20 == pytest.approx(totals.mean(), rel=1e-3)
+
+
+def test_flips_of_many_clusters_are_never_all_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "_KEPT", 1_000_000)
+    values = np.random.default_rng(1).normal(0, 1, 1_000)
+    tracemalloc.start()
+    in_pieces = sign_flip(values, np.arange(1_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000  # all of them are 10 MB
+    flips = np.random.default_rng(0).integers(0, 2, size=(10_000, 1_000), dtype=np.int8)
+    totals = np.abs(2 * np.einsum("dg,g->d", flips, np.abs(values)) - np.abs(values).sum())
+    assert in_pieces.null * 1_000 == pytest.approx(np.append(totals, abs(values.sum())).mean())
 
 
 @given(st.integers(1, 400), st.data())
