@@ -15,7 +15,7 @@ from ..core import ALL, BOTH, FAILURES, Outcome, Score, count_excluded
 from ..stats.bootstrap import Array
 from ..stats.bounds import bounded_interval
 from ..stats.clusters import Statistic, cluster_interval, cluster_values
-from ..stats.comparison import sign_flip
+from ..stats.comparison import SignFlip, sign_flip
 from ..stats.estimate import LOG_ODDS
 from ..stats.intervals import NOTHING, Interval, folded
 from ..stats.log_odds import conditional_log_odds
@@ -236,14 +236,18 @@ def magnitude(name: str, effect: Score, signs: Array, outcomes: Sequence[Outcome
     """The size of an effect of mention order, which has the mean sign of both orders.
 
     signs: shape (n,), NaN where there is none. Chance alone gives more than 0: `null` and p-value
-    are those of flipping the signs of pairs, with both orders weighing the same, as in the effect.
+    are those of flipping the signs of pairs, with both orders weighing the same, as in the effect;
+    NaN where that is, e.g. of images of one order alone.
     """
     variant_of = variants_of(outcomes)
     weights = np.zeros(len(signs))
     for variant in variant_of.names:
         present = variant_of.are(variant) & ~np.isnan(signs)
         weights[present] = 1 / max(1, int(present.sum()))
-    test = sign_flip(signs * weights * (weights > 0).sum() / weights.sum(), pair_numbers(outcomes))
+    test = SignFlip(math.nan, math.nan)
+    if not math.isnan(effect.value):
+        weighted = signs * weights * (weights > 0).sum() / weights.sum()
+        test = sign_flip(weighted, pair_numbers(outcomes))
     return replace(
         effect,
         name=name,

@@ -159,6 +159,14 @@ def test_images_invalid_in_one_order_are_no_order_bias() -> None:
     assert scores["order_effect", "all"].bounds.high > 70
 
 
+def test_images_of_one_order_alone_say_nothing_of_order_bias() -> None:
+    outcomes = outcomes_of("t2i_homogenization", ["first_left", "invalid"] * 40)
+    scores = by_name(open_suite("t2i_homogenization").score(outcomes))
+    bias = scores["order_bias", "all"]
+    assert math.isnan(bias.value) and math.isnan(bias.null) and math.isnan(bias.p_value)
+    assert scores["hom", "all"].p_value < 1
+
+
 @few
 @given(judged("t2i_homogenization"))
 def test_exchanging_left_and_right_flips_the_sign_and_keeps_hom(case: tuple) -> None:
