@@ -303,7 +303,9 @@ def read_images(path: Path) -> list[CaptionOrder]:
 
 
 def _images_of(path: Path) -> Iterator[tuple[int, CaptionOrder]]:
-    """Line number and row."""
+    """Line number and row. Raises RowError for a name of two images, whose captions would count as
+    those of one."""
+    named = dict[str, tuple[int, str]]()
     for number, record in enumerate(read_records(path), 1):
         place = f"{path}:{number}"
         try:
@@ -311,6 +313,13 @@ def _images_of(path: Path) -> Iterator[tuple[int, CaptionOrder]]:
         except ValueError as error:
             reason = " ".join(str(error).split())
             raise RowError(f"{place}: {reason}", code="bad-format") from None
+        line, row_id = named.setdefault(row.image, (number, row.id))
+        if row_id != row.id:
+            raise RowError(
+                f"{place}: image: {row.image!r} is another image of line {line}: rename one of "
+                f"them",
+                code="duplicate-id",
+            )
         file = str(path.parent / row.file) if row.file else ""
         if file and row.is_readable:
             _check_file(Path(file), row.image_sha256, place)

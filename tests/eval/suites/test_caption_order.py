@@ -398,3 +398,13 @@ def test_rows_of_a_file_are_those_that_were_written(tmp_path: Path) -> None:
     path.write_text('{"image": "a", "left": "cat"}\n')
     with raises("bad-format", "images.jsonl:1", "right", error=DataError):
         read_rows(str(path), SUITE.name)
+
+
+def test_a_name_of_two_images_is_refused(tmp_path: Path) -> None:
+    """Captions are paired and averaged by the image's name: those of one would be lost."""
+    path = tmp_path / "images.jsonl"
+    digests = [sha256(data).hexdigest() for data in (b"a", b"b")]
+    rows = [row(0, is_readable=False, image_sha256=digest) for digest in digests]
+    write_images(path, rows)
+    with raises("duplicate-id", "images.jsonl:2", "image", "line 1", error=DataError):
+        read_rows(str(path), SUITE.name)
