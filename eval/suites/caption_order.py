@@ -23,9 +23,8 @@ import numpy as np
 from PIL.Image import Image
 
 from ...errors import DataError
-from ...parsing import RowError, write_rows
+from ...parsing import RowError, read_rows, write_rows
 from ...schema import CaptionOrder, Provenance
-from ...storage import read_records
 from ..core import (
     ALL,
     FAILURES,
@@ -306,7 +305,7 @@ def _images_of(path: Path) -> Iterator[tuple[int, CaptionOrder]]:
     """Line number and row. Raises RowError for a name of two images, whose captions would count as
     those of one."""
     named = dict[str, tuple[int, str]]()
-    for number, record in enumerate(read_records(path), 1):
+    for number, record in read_rows(path):
         place = f"{path}:{number}"
         try:
             row = CaptionOrder.model_validate({**record, **UNPUBLISHED})

@@ -20,10 +20,10 @@ from PIL.Image import Image
 from ...agents.relation_files import read_prompts
 from ...agents.relations import StatedRelation, extract_by_rules
 from ...errors import DataError, UsageError
+from ...parsing import read_rows
 from ...scenes.scene import Scene
 from ...schema import OwnPrompt, Provenance, SpatialClauses, SpatialMulti
 from ...specs import Spec
-from ...storage import read_records
 from ..core import Case, Outcome, Question, Score, count_excluded
 from ..geometry.boxes import RELATIONS
 from ..questions.asking import AMONG, AXES, PROMPTS, Stated, StatedAxis, ask_stated
@@ -307,7 +307,7 @@ class PromptFile:
             for _, text in read_prompts(self.path):
                 yield text, extract_by_rules(text)
             return
-        for number, record in enumerate(read_records(self.path), 1):
+        for number, record in read_rows(self.path):
             try:
                 by_model = record["by_model"] if self.read == "model" else None
                 stated = record["by_rules"] if by_model is None else by_model

@@ -408,3 +408,14 @@ def test_a_name_of_two_images_is_refused(tmp_path: Path) -> None:
     write_images(path, rows)
     with raises("duplicate-id", "images.jsonl:2", "image", "line 1", error=DataError):
         read_rows(str(path), SUITE.name)
+
+
+def test_a_last_line_without_its_end_is_a_row_too(tmp_path: Path) -> None:
+    path = tmp_path / "images.jsonl"
+    write_images(path, [row(0), row(1)])
+    whole = path.read_text()
+    path.write_text(whole.rstrip("\n"))
+    assert [one.place for one in read_rows(str(path), SUITE.name).rows] == [0, 1]
+    path.write_text(whole.rstrip("\n")[:-9])
+    with raises("bad-json", "images.jsonl:2", "cut off", error=DataError):
+        read_rows(str(path), SUITE.name)

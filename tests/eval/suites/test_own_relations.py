@@ -51,6 +51,22 @@ def test_the_rules_read_all_relations_that_judges_measure(tmp_path: Path) -> Non
     assert row.objects == ["cat", "dog"]
 
 
+def test_a_last_line_without_its_end_is_a_prompt_too(tmp_path: Path) -> None:
+    lines = [
+        json.dumps(
+            {
+                "prompt": f"A {a} to the left of a {b}.",
+                "by_rules": [{"first": a, "relation": "left", "second": b}],
+                "by_model": None,
+            }
+        )
+        for a, b in (("cat", "dog"), ("bird", "bus"))
+    ]
+    (tmp_path / "relations.jsonl").write_text("\n".join(lines))
+    rows = PromptFile(tmp_path / "relations.jsonl").rows()
+    assert [row.objects for row in rows] == [["cat", "dog"], ["bird", "bus"]]
+
+
 def test_what_is_between_names_three_things(tmp_path: Path) -> None:
     file = tmp_path / "prompts.txt"
     file.write_text("A cup between a cat and a dog.\n")
