@@ -209,8 +209,9 @@ def verify_cold(repository: Repository, commit: str) -> list[str]:
     except ValueError:
         lines = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise HubError(
-            f"{repository.name}@{commit} was pushed but could not be verified ({lines[0]}), so it "
-            f"has no tag yet: run the same command again to resume",
+            f"{repository.name}@{commit} was pushed but could not be verified "
+            f"({hide_secrets(lines[0])}), so it has no tag yet: run the same command again to "
+            f"resume",
             code="hub-unreachable",
         ) from None
     return [str(Problem(**problem)) for problem in report["problems"]]

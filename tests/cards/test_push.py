@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.build import row_checks
 from counterprior.builders.build_result import Build, Holdout
 from counterprior.cards.errors import HubError
-from counterprior.cards.push import execute
+from counterprior.cards.push import execute, verify_cold
 from counterprior.cards.push_plan import planned
 from counterprior.cards.remote import Repository, is_passing
 from counterprior.cards.validate import ReleaseReport, validate
@@ -553,3 +554,16 @@ def test_checks_of_rows_tell_how_many_configs_are_done(world: World) -> None:
     assert told["rows"] == [(0, 2), (1, 2), (2, 2)]
     told.clear()
     assert not check(world.next, progress, quick=True).problems and not told
+
+
+def test_what_a_failed_verification_said_is_told_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = "Traceback\nInvalidHeader: b'Bearer hf_secret' of https://cdn.test/x?Signature=abc\n"
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", said)
+    )
+    with raises("hub-unreachable", "InvalidHeader", "https://cdn.test/x", error=HubError) as told:
+        verify_cold(Repository("somebody/rows"), "c0")
+    assert "hf_secret" not in str(told.value) and "abc" not in str(told.value)
