@@ -291,6 +291,11 @@ class PromptFile:
         """The prompts that state no relation: they can't be judged, and are not drawn."""
         return [prompt.text for prompt in self._prompts() if not self._row(prompt)]
 
+    def left_out(self) -> int:
+        """Relations beyond the `MOST` of a prompt, which nobody is asked about."""
+        numbers = {prompt.text: sum(map(len, self._claims(prompt))) for prompt in self._prompts()}
+        return sum(max(0, number - MOST) for number in numbers.values())
+
     def _prompts(self) -> Iterator[BenchmarkPrompt]:
         if self.benchmark:
             yield from BENCHMARKS[self.benchmark].read(self.path)
@@ -323,11 +328,15 @@ class PromptFile:
                     code="bad-format",
                 ) from None
 
-    def _row(self, prompt: BenchmarkPrompt) -> OwnPrompt | None:
+    def _claims(self, prompt: BenchmarkPrompt) -> tuple[list[Stated], list[Stated]]:
+        """What a prompt states, and what follows from it and counts."""
         differing = (c for c in prompt.claims if c.a.lower() not in map(str.lower, c.references))
-        claims = list(dict.fromkeys(differing))
-        implied = implied_relations(claims) if self.implied else []
-        claims = [*claims, *implied][:MOST]
+        stated = list(dict.fromkeys(differing))
+        return stated, implied_relations(stated) if self.implied else []
+
+    def _row(self, prompt: BenchmarkPrompt) -> OwnPrompt | None:
+        stated, implied = self._claims(prompt)
+        claims = [*stated, *implied][:MOST]
         if not claims:
             return None
         objects = dict.fromkeys(name for claim in claims for name in (claim.a, *claim.references))
@@ -336,7 +345,7 @@ class PromptFile:
             subjects=[claim.a for claim in claims],
             relations=[claim.relation for claim in claims],
             references=[claim.b for claim in claims],
-            implied=len(implied),
+            implied=max(0, len(claims) - len(stated)),
             prompt=prompt.text,
             difficulty=prompt.difficulty,
             review=[],
@@ -386,6 +395,8 @@ def own_prompts(path: Path, implied: bool, benchmark: str = "") -> tuple[str, st
     note = f"{len(rows):,} prompts with {relations:,} relations"
     if following := sum(row.implied for row in rows):
         note += f", {following:,} of them implied"
+    if left_out := source.left_out():
+        note += f", and {left_out:,} left out, as a prompt has {MOST} at most"
     if levels := Counter(row.difficulty for row in rows if row.difficulty):
         note += f" ({', '.join(f'{n:,} {level}' for level, n in levels.items())})"
     if silent:

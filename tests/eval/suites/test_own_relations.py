@@ -6,6 +6,7 @@ import itertools
 import json
 import subprocess
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from counterprior.eval.geometry import hrs
 from counterprior.eval.judges import open_judge
 from counterprior.eval.questions.asking import Stated, ask_stated
 from counterprior.eval.questions.truth import scene_label
-from counterprior.eval.suites.relations import OwnPromptsSuite, PromptFile
+from counterprior.eval.suites.relations import MOST, OwnPromptsSuite, PromptFile, own_prompts
 from counterprior.scenes.scene import Figure, Scene
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -65,6 +66,19 @@ def test_a_last_line_without_its_end_is_a_prompt_too(tmp_path: Path) -> None:
     (tmp_path / "relations.jsonl").write_text("\n".join(lines))
     rows = PromptFile(tmp_path / "relations.jsonl").rows()
     assert [row.objects for row in rows] == [["cat", "dog"], ["bird", "bus"]]
+
+
+def test_relations_beyond_the_most_of_a_prompt_are_said_to_be_left_out(tmp_path: Path) -> None:
+    names = "cat dog owl fox bus car cup hat pen key".split()
+    stated = [{"first": a, "relation": "left", "second": b} for a, b in pairwise(names)]
+    file = tmp_path / "relations.jsonl"
+    line = json.dumps({"prompt": "A long row.", "by_rules": stated, "by_model": None})
+    file.write_text(f"{line}\n{line}\n")
+    (row,) = PromptFile(file, implied=True).rows()
+    assert (len(row.relations), row.implied) == (MOST, MOST - 9)
+    note = own_prompts(file, implied=True)[2]
+    assert "30 relations, 21 of them implied, and 15 left out" in note
+    assert "left out" not in own_prompts(file, implied=False)[2]
 
 
 def test_what_is_between_names_three_things(tmp_path: Path) -> None:
