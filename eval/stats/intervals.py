@@ -74,7 +74,9 @@ def wilson(successes: float, n: float, quantile: float | None = None) -> Interva
     center = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return Interval(max(0.0, (center - half) / scale), min(1.0, (center + half) / scale))
+    # At an end of the range, where rounding would leave the share itself out.
+    low = max(0.0, (center - half) / scale) if successes else 0.0
+    return Interval(low, min(1.0, (center + half) / scale) if successes < n else 1.0)
 
 
 def folded(interval: Interval) -> Interval:

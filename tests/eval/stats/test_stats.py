@@ -162,6 +162,10 @@ def test_wilson_is_scipys(n: int, data: st.DataObject) -> None:
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
+def test_an_interval_holds_a_share_of_none_and_of_all() -> None:
+    assert all(0.0 in wilson(0, n) and 1.0 in wilson(n, n) for n in range(1, 200))
+
+
 def test_intervals_of_nothing_say_nothing() -> None:
     assert wilson(0, 0) is NOTHING
     with pytest.raises(ValueError, match="5 successes of 4"):
