@@ -260,12 +260,19 @@ class RowChoice(NamedTuple):
         cls, texts: Sequence[str] | None, asked: tuple[str, str] = ("--where", "--ids")
     ) -> RowChoice:
         """Reads what was asked for; several values of a field stand between commas. Raises
-        UsageError for two files."""
+        UsageError for two files, and for a field that is to have each of two texts."""
         file, fields = None, dict[str, frozenset[str]]()
         for text in texts or ():
             name, equals, values = text.partition("=")
             if equals and not Path(text).exists():  # `domain!=maps` is the field `domain!`
-                fields[name] = frozenset((values, *values.split(",")))
+                if name in fields and not name.endswith("!"):
+                    raise UsageError(
+                        f"{asked[0]} {text}: {name} is chosen twice: write {name}=VALUE,VALUE for "
+                        f"rows that have any of them",
+                        code="conflicting-options",
+                    )
+                wanted = frozenset((values, *values.split(",")))
+                fields[name] = fields.get(name, frozenset()) | wanted
             elif file is not None:
                 raise UsageError(
                     f"{file} and {text}: give one file of ids", code="conflicting-options"

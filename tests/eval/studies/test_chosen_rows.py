@@ -14,6 +14,7 @@ import yaml
 from refusals import raises
 
 from counterprior.errors import CounterpriorError
+from counterprior.eval.engine.data import RowChoice, read_rows
 from counterprior.eval.engine.run import Run, RunError
 from counterprior.eval.studies.folder import Study
 from counterprior.eval.studies.preflight import plan_study
@@ -79,6 +80,14 @@ def test_where_and_ids_choose_what_the_command_line_chooses(
     assert f"{HOM}: {len(wanted)} rows, only first={animal} pair_type=A-A," in remarks
     assert f"{COR}: 2 rows, only the ids of digest " in remarks
     assert not plan_study(file, out).workloads
+
+
+def test_no_condition_on_a_field_replaces_another(text_release: Path) -> None:
+    listed = read_rows(str(text_release), HOM)
+    kept = RowChoice.of(["pair_type!=A-A", "pair_type!=H-H"]).rows(listed)
+    assert {row.pair_type for row in kept} == {"A-O", "H-A", "H-O", "O-O"}  # type: ignore[attr-defined]
+    with raises("conflicting-options", "pair_type=H-H", "pair_type=VALUE,VALUE"):
+        RowChoice.of(["pair_type=A-A", "pair_type=H-H"])
 
 
 def test_some_cells_draw_other_rows(text_release: Path, tmp_path: Path) -> None:
