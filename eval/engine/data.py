@@ -121,8 +121,8 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
     elif means_folder(data):
         raise UsageError(f"{no_release(data)}: `--data NAMESPACE/NAME@vX.Y.Z`", code="no-such-file")
     else:
-        repo, _, tag = data.partition("@")
-        fetched, commit = fetch_checksums(repo, revision or tag or None)
+        repo, tag = release_at(data, revision)
+        fetched, commit = fetch_checksums(repo, tag)
         expected = published_file(fetched, config, data)
         rows, digest = _rows_of(_from_hub(repo, config, commit), config, data)
     numbers = [number for number, row in enumerate(rows) if row.status != "retired"]
@@ -135,6 +135,20 @@ def read_rows(data: str, config: str, revision: str | None = None) -> Rows:
         )
     frozen = len(rows) - int(expected.get("added", 0))
     return Rows(active, digest, commit, sum(number >= frozen for number in numbers))
+
+
+def release_at(data: str, revision: str | None = None) -> tuple[str, str | None]:
+    """The folder or repository of a release, and its tag or commit, None for a folder and the
+    newest commit. An `@` in the path of a folder names no tag, and places are left out.
+
+    >>> release_at("counterprior/counterprior@v1.0.0")
+    ('counterprior/counterprior', 'v1.0.0')
+    """
+    data = data.removesuffix(AT_PLACES)
+    if Path(data).is_dir():
+        return data, revision
+    repo, _, tag = data.partition("@")
+    return repo, revision or tag or None
 
 
 def _rows_of_folder(root: Path, config: str, data: str) -> tuple[Sequence[Row], str]:

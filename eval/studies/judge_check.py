@@ -23,7 +23,7 @@ from ...schema import GoldRow
 from ...storage import Lock
 from ..core import KNOWN_TRUTH, Generator, ImageRequest, Judge
 from ..engine.costs import Cost
-from ..engine.data import Rows, read_rows
+from ..engine.data import Rows, read_rows, release_at
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.steps import Done, JudgeSettings, evaluate_run, generate, judge_run
 from ..generators import ENCODED
@@ -119,9 +119,9 @@ def check_judges(
         raise UsageError(
             f"{unknown[0]} has no gold images: choose from {', '.join(golds)}", code="no-gold"
         )
-    repo, _, tag = data.partition("@")
+    release = release_at(data, revision)
     chosen = [golds[name] for name in suites] or [
-        gold for gold in golds.values() if has_config(repo, gold.name, revision or tag or None)
+        gold for gold in golds.values() if has_config(release[0], gold.name, release[1])
     ]
     if not chosen:
         raise ReleaseError(f"{data} has no gold images: build it with all configs", code="no-gold")
@@ -150,8 +150,8 @@ def gold_rows(
     Raises ReleaseError for a release that can't be read.
     """
     gold = open_gold(suite)
-    repo, _, tag = data.partition("@")
-    if gold is None or not has_config(repo, gold.name, revision or tag or None):
+    repo, tag = release_at(data, revision)
+    if gold is None or not has_config(repo, gold.name, tag):
         return None
     gold_images = read_rows(data, gold.name, revision)
     row_ids = set(rows)

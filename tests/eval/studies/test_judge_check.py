@@ -35,7 +35,7 @@ from counterprior.eval.report.site import write_report
 from counterprior.eval.results.judge_check import read_checks
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.store.verdicts import VERDICTS
-from counterprior.eval.studies.judge_check import check_judges
+from counterprior.eval.studies.judge_check import check_judges, gold_rows
 from counterprior.eval.studies.preflight import plan_study
 from counterprior.eval.studies.runner import run_study
 from counterprior.images import encode_png
@@ -55,6 +55,18 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setitem(suite.SHIPPED.__dict__, "drawables", drawn)
         out = tmp_path_factory.mktemp("gold") / "release"
         return small_release(out, (PAIRS, GOLD), lambda rows: four_pairs(rows, set(drawn)))
+
+
+def test_a_folder_of_a_release_may_have_an_at_sign_in_its_path(
+    release: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "me@work").symlink_to(release.parent)
+    data = str(tmp_path / "me@work" / release.name)
+    pairs = [row.id for row in read_rows(data, PAIRS).rows]
+    gold_images = gold_rows(data, PAIRS, pairs)
+    assert gold_images is not None and len(gold_images.rows) > 0
+    checked = check_judges(data, tmp_path / "gold", ["python:gold_judges:seeing"])
+    assert [check.suite.name for check in checked] == [GOLD]
 
 
 def test_judges_are_checked_by_command(
