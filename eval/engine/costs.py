@@ -69,6 +69,8 @@ def capped(generator: Generator, plan: CallPlan, run: Run) -> tuple[Generator, i
     if isinstance(generator, Method):
         generator.inner, several = capped(generator.inner, plan, run)
         return generator, several
+    if isinstance(generator, PaidGenerator):  # of a method that made images of another run before
+        generator = generator.inner
     if not isinstance(generator, PaidByImage):
         return generator, 1
     count_images(plan, run)

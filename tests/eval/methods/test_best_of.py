@@ -15,9 +15,10 @@ from PIL import Image
 from refusals import raises
 
 from counterprior.eval.core import GeneratorError, ImageRequest, Question, Verdict
-from counterprior.eval.engine.costs import Cost
+from counterprior.eval.engine.costs import Cost, capped, count_images
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
+from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run, generate
 from counterprior.eval.generators import PaidByImage, open_generator
 from counterprior.eval.methods import apply_methods
@@ -233,18 +234,24 @@ def test_a_scorer_chooses_on_any_suite(tmp_path: Path, monkeypatch: pytest.Monke
         assert [c.score for c in candidates] == [pytest.approx(-mean) for mean in means]
 
 
-def test_all_candidates_count_under_the_cap(tmp_path: Path) -> None:
-    class Paid(PaidByImage):
-        def identity(self) -> dict[str, str]:
-            return {"kind": "openai-image", "model": "m"}
+class Paid(PaidByImage):
+    def identity(self) -> dict[str, str]:
+        return {"kind": "openai-image", "model": "m"}
 
-        def generate(self, request: ImageRequest, permit: Any = None) -> Image.Image:
-            made = open_generator("render:").generate(request)
-            assert isinstance(made, Image.Image)
-            return made
+    def generate(self, request: ImageRequest, permit: Any = None) -> Image.Image:
+        made = open_generator("render:").generate(request)
+        assert isinstance(made, Image.Image)
+        return made
 
-    prices = tmp_path / "prices.yaml"
-    prices.write_text("openai-image:m: {image: 0.25, edit: 1}\n")
+
+@pytest.fixture
+def prices(tmp_path: Path) -> Path:
+    path = tmp_path / "prices.yaml"
+    path.write_text("openai-image:m: {image: 0.25, edit: 1}\n")
+    return path
+
+
+def test_all_candidates_count_under_the_cap(tmp_path: Path, prices: Path) -> None:
     settings = RunSettings(SUITE, "trial", tmp_path / "run")
 
     def make_images(cap: float) -> list[str]:
@@ -259,6 +266,21 @@ def test_all_candidates_count_under_the_cap(tmp_path: Path) -> None:
         make_images(1.25)  # goes on with what was paid
     assert make_images(1.5) == ["0.75", "0.75"]
     assert len(read_candidates(tmp_path / "run")) == 6
+
+
+def test_images_of_each_run_of_a_method_are_paid_for_once(tmp_path: Path, prices: Path) -> None:
+    method = BestOf(Paid(), 2, "pixels")
+    cost = Cost(concurrency=3, max_usd=10, prices=prices)
+    with cost.plan(tmp_path) as plan:
+        for name in ("first", "second"):
+            settings = RunSettings(SUITE, "trial", tmp_path / name)
+            run = generate(settings, method, plan, rows=rows(1)).run
+            assert capped(method, plan, run)[1] == 3
+        assert plan.budget.spent == 2  # of each run, two candidates of two cases
+    with cost.plan(tmp_path) as plan:
+        for name in ("first", "second"):
+            count_images(plan, Run.open(tmp_path / name))
+        assert plan.budget.spent == 2
 
 
 @pytest.mark.slow
