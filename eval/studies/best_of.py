@@ -89,7 +89,7 @@ def best_of_curve(
         judge_names = [describe(judge.identity()) for judge in opened_judges]
         count_images(plan, evaluation.run)
         chosen = _chosen(candidates, {case.id: case for case in evaluation.cases})
-        rated: dict[tuple[str, str], float] = {}
+        rated: dict[tuple[str, str, int], float] = {}
         work = sorted(
             {(c.case, c.number): (case, c) for row in chosen.values() for case, c in row}.items()
         )
@@ -97,7 +97,7 @@ def best_of_curve(
             progress("chosen", number, len(work))
             image = _open(root, candidate)
             for name, judge in zip(judge_names, opened_judges, strict=True):
-                rated[name, candidate.sha256] = evaluation.grade(case, image, judge)
+                rated[name, case.id, candidate.number] = evaluation.grade(case, image, judge)
         progress("chosen", len(work), len(work))
     curve = [_best_of(n, row, judge_names, rated) for n, row in chosen.items()]
     result = {
@@ -143,7 +143,7 @@ def _best_of(
     n: int,
     row: Sequence[tuple[Case, Candidate]],
     judge_names: Sequence[str],
-    rated: Mapping[tuple[str, str], float],
+    rated: Mapping[tuple[str, str, int], float],
 ) -> BestOfN:
     clusters = [case.clusters[0] for case, _ in row]
     chooser_scores = np.array([candidate.score for _, candidate in row])
@@ -151,7 +151,7 @@ def _best_of(
     if len(chooser_scores) and ((chooser_scores >= 0) & (chooser_scores <= 1)).all():
         chosen = replace(chosen, interval=_mean(chooser_scores, clusters).interval)
     independent = {
-        name: _mean(np.array([rated[name, c.sha256] for _, c in row]), clusters)
+        name: _mean(np.array([rated[name, c.case, c.number] for _, c in row]), clusters)
         for name in judge_names
     }
     return BestOfN(n, chosen, independent)

@@ -20,7 +20,7 @@ from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import RunSettings
 from counterprior.eval.engine.run import Run
 from counterprior.eval.engine.steps import evaluate_run, generate
-from counterprior.eval.generators import PaidByImage, open_generator
+from counterprior.eval.generators import PaidByImage, as_generator, open_generator
 from counterprior.eval.methods import apply_methods
 from counterprior.eval.methods.best_of import BestOf
 from counterprior.eval.methods.candidates import (
@@ -203,6 +203,24 @@ def test_the_curve_is_a_command(
     assert "by who chose" in shown.stdout and "best_of.html" in shown.stderr, shown.stderr
     with raises("nothing-to-do", "best-of:"):
         best_of_curve(tmp_path, [])
+
+
+def test_equal_images_of_two_cases_are_rated_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "by_variant.py").write_text(
+        "from counterprior.eval.core import Verdict\n"
+        "def judge():\n"
+        "    return lambda q: Verdict(q.labels[0], number=float('aligned' in q.case))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    image = open_generator("render:").generate(ImageRequest("a cat", 1))
+    assert isinstance(image, Image.Image)
+    same = as_generator(lambda prompt, seed: image.copy(), {"kind": "same"})
+    settings = RunSettings(SUITE, "trial", tmp_path / "run")
+    generate(settings, BestOf(same, 1, "pixels"), rows=rows(1))
+    (point,) = best_of_curve(tmp_path / "run", ["python:by_variant:judge"], rows=rows(1))["curve"]
+    assert point["others"] == {"python:by_variant:judge": 0.5}
 
 
 def test_a_suite_without_right_images_needs_a_scorer(text_release: Path, tmp_path: Path) -> None:
