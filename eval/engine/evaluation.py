@@ -175,9 +175,13 @@ class Evaluation:
         limit = None if header.where.startswith("only ") else header.limit
         row_index = RowIndex(sample_rows(rows.rows, limit, suite.together))
         lock = run.lock()
-        # Read now that nobody else adds anything.
-        evaluation = cls(Run.open(root, shard), suite, row_index, run.own_cases(), lock)
-        evaluation._look_again()
+        try:
+            # Read now that nobody else adds anything.
+            evaluation = cls(Run.open(root, shard), suite, row_index, run.own_cases(), lock)
+            evaluation._look_again()
+        except BaseException:
+            lock.release()
+            raise
         return evaluation
 
     @classmethod

@@ -15,6 +15,7 @@ from forking import ForkingCommand
 from PIL import Image
 from refusals import assert_refused, raises
 
+from counterprior.errors import DataError
 from counterprior.eval.core import Case, Question
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings
@@ -192,6 +193,21 @@ def test_a_replaced_image_is_judged_anew_and_never_scored_as_the_old_one(
         judge_run(run.root, [as_judge(second, identity="1")])
     assert second.asked == [cases[2].id]
     assert {o.image for o in scored(run.root).outcomes} == {"made"}
+
+
+def test_a_run_that_can_not_be_opened_is_left_to_others(text_release: Path, tmp_path: Path) -> None:
+    settings = settings_of(text_release, tmp_path / "run")
+    run = generate(settings, as_generator(one_color, "1")).run
+    image = run.image_path(next(iter(run.images().values())))
+    image.rename(tmp_path / "away.png")
+    image.symlink_to(tmp_path / "away.png")
+    (run.root / "checked.json").unlink()
+    with pytest.raises(DataError, match="leads out") as refused:
+        judge_run(run.root, [as_judge(says_first, "1")])
+    image.unlink()
+    (tmp_path / "away.png").rename(image)
+    judge_run(run.root, [as_judge(says_first, "1")])  # the error and its frames are still there
+    assert refused.value and scored(run.root)
 
 
 def test_an_image_that_is_removed_is_missing(
