@@ -30,15 +30,17 @@ from .status import study_status
 ENDING = ".zip"
 SUFFIXES = (".json", ".jsonl", ".yaml", ".csv")
 """Files that tables are made of."""
-LEFT_OUT = (
-    "images",
-    "candidates",
-    "detections",  # a cache for other rules; verdicts have what theirs read
-    "ledgers",
-    "frames",
-    "texts",
-    "sources",
-    "steps",
+LEFT_OUT = frozenset(
+    {
+        "images",
+        "candidates",
+        "detections",  # a cache for other rules; verdicts have what theirs read
+        "ledgers",
+        "frames",
+        "texts",
+        "sources",
+        "steps",
+    }
 )
 """Folders that no table reads."""
 MOST_BYTES = 256 * 1024**2
@@ -162,5 +164,12 @@ def _files(root: Path) -> list[Path]:
         if path.is_file()
         and path.suffix in SUFFIXES
         and path.name != CHECKED
-        and not {*path.relative_to(root).parts[:-1]} & {*LEFT_OUT}
+        and LEFT_OUT.isdisjoint(_inner_folders(path.relative_to(root)))
     )
+
+
+def _inner_folders(path: Path) -> tuple[str, ...]:
+    """The folders of a path in a study, in a run only those below it: suites and generators may
+    have any name."""
+    folders = path.parts[:-1]
+    return folders[3:] if folders[:1] == ("runs",) else folders

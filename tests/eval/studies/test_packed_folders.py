@@ -16,6 +16,8 @@ import yaml
 from counterprior.eval.api import prompts
 from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators import open_generator
+from counterprior.eval.studies.packed import _files
+from counterprior.eval.studies.runner import run_study
 
 Cli = Callable[..., Any]
 SUITE = "t2i_homogenization"
@@ -95,6 +97,21 @@ def test_a_packed_study_of_a_folder_gives_the_same_numbers_without_the_folder(
         "first": "folder:drawn",
         "late": "folder:late?template=%7Bid%7D",
         "listed": "folder:listed?manifest=files.csv&name=mine",
+    }
+
+
+def test_a_generator_may_have_the_name_of_a_folder_of_runs(
+    text_release: Path, tmp_path: Path
+) -> None:
+    study = {
+        "data": str(text_release),
+        "suites": {SUITE: {"limit": 1}},
+        "generators": {"images": "render:"},
+        "judges": {"px": "pixels"},
+    }
+    root = run_study(study, tmp_path / "study").study.root
+    assert {path.name for path in _files(root) if path.parent.name == "images"} == {
+        *("run.json", "cases.jsonl", "images.jsonl")
     }
 
 
