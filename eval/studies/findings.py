@@ -157,8 +157,9 @@ def _scores(rows: Sequence[RealGold], group: str) -> Iterator[Score]:
     yield _share("first_there", rows, lambda row: _is(row.a_shown, "there"), group)
     yield _share("second_there", rows, lambda row: _is(row.b_shown, "there"), group)
     yield _more_often(rows, group)
-    yield _share("holds_unconditional", rows, _holds, group)
-    both = [row for row in rows if condition_of(row) == "both" and row.relation]
+    stated = [row for row in rows if row.relation]
+    yield _share("holds_unconditional", stated, _holds, group)
+    both = [row for row in stated if condition_of(row) == "both"]
     yield _share("holds_if_both", both, _holds, group)
     clear = [row for row in both if stated_label(row) != INVALID]
     yield _share("holds_if_clear", clear, _holds, group)

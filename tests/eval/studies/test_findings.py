@@ -19,9 +19,10 @@ from counterprior.builders.suite import SHIPPED
 from counterprior.builders.suites.real_gold import build
 from counterprior.errors import DataError
 from counterprior.eval.core import ALL, Score
+from counterprior.eval.engine.data import read_rows
 from counterprior.eval.studies import detected
 from counterprior.eval.studies.detected import read_detections, scores_of
-from counterprior.eval.studies.findings import MEANINGS, TABLES, Findings, find
+from counterprior.eval.studies.findings import MEANINGS, TABLES, Findings, _scores, find
 from counterprior.readings import ImageReading, columns_of
 from counterprior.schema import RealGold, Row
 
@@ -93,6 +94,16 @@ def test_what_is_put_into_labels_comes_out(tmp_path: Path) -> None:
     for score in overall(findings).values():
         if score.name.startswith("kappa") and score.name != "kappa_merged":
             assert score.value == 1
+
+
+def test_a_prompt_without_a_relation_has_none_that_holds(published: Path) -> None:
+    rows = list(read_rows(str(published), REAL).rows)[:40]
+    unrelated = [row.model_copy(update={"relation": ""}) for row in rows]
+    stated, none, both = (
+        {s.name: s for s in _scores(of, ALL)} for of in (rows, unrelated, rows + unrelated)
+    )
+    for name in TABLES["relation"]:
+        assert stated[name].n > 0 == none[name].n and both[name].n == stated[name].n
 
 
 @pytest.mark.slow
