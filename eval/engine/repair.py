@@ -58,10 +58,11 @@ def repair(path: Path) -> list[Repaired]:
             logs = [path, path.with_name(f"{path.stem}.{SPENDING}")]
         else:
             logs = [log for log in sorted(path.rglob("*.jsonl")) if log.name not in _WHOLE]
-            kinds = [kind for kind in ("study", "race") if (path / f"{kind}.lock").exists()]
-            kinds += ["run"] if (path / HEADER).exists() else []
-            for kind in kinds:
-                held.enter_context(RunLock(path, kind=kind))
+            for kind in ("study", "race"):
+                if (path / f"{kind}.lock").exists():
+                    held.enter_context(RunLock(path, kind=kind))
+            for header in sorted(path.rglob(HEADER)):  # of a study, each run may be judged alone
+                held.enter_context(RunLock(header.parent))
         logs = [log for log in logs if log.is_file()]
         if not logs:
             raise UsageError(f"{path}: there is no log to repair", code="no-such-file")

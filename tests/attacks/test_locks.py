@@ -31,6 +31,7 @@ from counterprior.cli.main import app
 from counterprior.errors import InUseError
 from counterprior.eval.engine.repair import repair
 from counterprior.eval.engine.settling import settle
+from counterprior.eval.store.shards import RunLock
 from counterprior.storage import Lock, RecordLog, Turns, read_records
 
 
@@ -311,6 +312,10 @@ def test_a_log_in_use_is_not_repaired(tmp_path: Path) -> None:
     ledger = tmp_path / "run" / "ledgers" / "a.jsonl"
     with Ledger(ledger), raises("in-use", ledger, error=InUseError):
         repair(tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text("{}")
+    with RunLock(tmp_path / "run"), raises("in-use", tmp_path / "run", error=InUseError):
+        repair(tmp_path)  # a study, of which another process judges one run
+    (tmp_path / "run" / "run.json").unlink()
     done = CliRunner().invoke(app, ["doctor", str(tmp_path / "run"), "--repair"])
     assert done.exit_code == 0 and "every line of the logs can be read" in done.output, done.output
 
