@@ -390,7 +390,11 @@ def _short_form(
 
 
 def _random_error(table: NDArray[np.float64], count: int) -> float:
-    """Root mean square error of the mean of random items without replacement."""
+    """Root mean square error of the mean of random items without replacement.
+
+    A single answer has no variance, so generators with fewer than two are left out.
+    """
+    table = table[(~np.isnan(table)).sum(axis=1) > 1]
     answered = (~np.isnan(table)).sum(axis=1)
     variance = np.nanvar(table, axis=1, ddof=1) / count * np.maximum(0, 1 - count / answered)
     return math.sqrt(float(variance.mean()))

@@ -112,6 +112,14 @@ def test_a_prompt_that_one_judge_reads_otherwise_is_named(tmp_path: Path) -> Non
     assert shift["shift"] < -3 and shift["interval"][1] < 0 and shift["n"] == 16
 
 
+def test_a_generator_with_a_single_answer_does_not_spoil_the_model(tmp_path: Path) -> None:
+    table, _ = simulated(6, 40)
+    table[5, 1:] = np.nan
+    analyze_items(written(tmp_path, table), tmp_path, ItemSettings(short_form=10))
+    short_form = read_items(tmp_path).short_form
+    assert short_form is not None and 0 < short_form.random_errors[10] < 1
+
+
 def test_refusals_name_what_is_needed(tmp_path: Path, cli: Cli) -> None:
     table, _ = simulated(6, 30)
     runs = written(tmp_path / "runs", table)
