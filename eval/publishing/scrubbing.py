@@ -97,8 +97,11 @@ class Scrubber:
                 # A short folder such as /tmp is in many texts: only a path below it is a secret.
                 if (needle if kind == "a key" else f"{needle}/").encode() in data:
                     return kind
-        key = _KEY.search(data.decode("latin-1")) if len(data) < 1 << 16 else None
-        return "a key" if key else ""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:  # an image, whose bytes look like a key by chance if it is large
+            text = data.decode("latin-1") if len(data) < 1 << 16 else ""
+        return "a key" if _KEY.search(text) else ""
 
 
 def _any_of(texts: list[str], end: str) -> re.Pattern[str]:

@@ -331,3 +331,9 @@ def test_no_key_survives_whatever_stands_around_it(before: str, after: str, answ
     cleaned = (scrubber.answer if answer else scrubber.text)(text)
     assert "q7!x/y z" not in cleaned
     assert scrubber.leak(text.encode("utf-8", "replace")) == "a key"
+
+
+def test_a_key_is_noticed_in_a_text_of_any_size() -> None:
+    text = "é" * 100_000 + " sk-" + "a1" * 12
+    assert Scrubber([], {}).leak(text.encode()) == "a key"
+    assert Scrubber([], {}).leak(b"\xff" + text.encode()) == ""  # by chance, as far as one can say
