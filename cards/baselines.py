@@ -31,9 +31,9 @@ class Baseline(Struct):
 def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
     """Every complete run of the publications, in their order.
 
-    folders: publications as they are on the Hub, e.g. after `hf download`. A run of a sample of the
-    rows (`--limit`) is no baseline. Raises UsageError for a publication that has no version yet,
-    since nobody could check its numbers, and for one without a complete run.
+    folders: publications as they are on the Hub, e.g. after `hf download`. A run of a part of the
+    rows (`--limit`, `--where`) is no baseline. Raises UsageError for a publication that has no
+    version yet, since nobody could check its numbers, and for one without a complete run.
     """
     baselines = []
     for folder in folders:
@@ -44,10 +44,11 @@ def read_baselines(folders: Sequence[Path]) -> list[Baseline]:
                 f"folder as downloaded from the Hub",
                 code="not-published",
             )
-        complete = [run for run in publication.runs if run.limit is None]
+        complete = [run for run in publication.runs if run.is_whole]
         if not complete:
             raise UsageError(
-                f"{folder}: all its runs are of samples (--limit): run all rows", code="sampled-run"
+                f"{folder}: all its runs are of samples (--limit, --where): run all rows",
+                code="sampled-run",
             )
         baselines += [
             Baseline(

@@ -429,6 +429,7 @@ class _Writer:
             judges=judges,
             clips=sum(image.frames > 0 for image in results),
             texts=sum(image.is_text for image in results),
+            where=self.scrubber.text(header.where),
         )
 
 

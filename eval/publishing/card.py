@@ -184,6 +184,7 @@ def _runs(publication: Publication) -> str:
 def _run(run: PublishedRun) -> list[str]:
     release = run.data or " ".join(v[:12] for v in run.release.values()) or "a local build"
     rows = f"{run.rows:,}" + (f" (of --limit {run.limit:,})" if run.limit else "")
+    rows += f", {plain_cell(run.where)}" if run.where else ""
     return [
         plain_cell(run.generator),
         f"`{run.suite}`",

@@ -36,6 +36,8 @@ def _faults(run: PublishedRun) -> Iterator[tuple[str, str, str]]:
         yield message, run.name, "rows_sha256"
     if run.limit is not None:
         yield f"is of a sample of {run.limit:,} rows: run all", run.name, "limit"
+    if run.where:
+        yield f"is of a part of the cases ({run.where}): run all", run.name, "where"
     lacking = {name: n for name, n in run.images.items() if name in ("missing", "error") and n}
     if lacking:
         counts = ", ".join(f"{n:,} {status}" for status, n in lacking.items())

@@ -195,6 +195,13 @@ class PublishedRun(Struct):
     """Number of images that are clips."""
     texts: int = 0
     """Number of cases with a text in place of an image."""
+    where: str = ""
+    """Subset of the cases that was run, such as `only pair_type=A-A`; empty for all."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows and cases of its suite were run."""
+        return self.limit is None and not self.where
 
     @property
     def name(self) -> str:

@@ -58,6 +58,7 @@ def restore_run(root: Path, publication: Publication, run: PublishedRun, out: Pa
         seeds=run.seeds,
         limit=run.limit,
         generator=run.identity,
+        where=run.where,
     )
     rows = list(rows_of(root, publication, run, "images", _CASE_COLUMNS))
     restored = Run.start(out, header, [_case(row) for row in rows])

@@ -231,11 +231,13 @@ def study(tmp_path: Path) -> Path:
     return tmp_path / "published"
 
 
-def as_of(study: Path, config: str, rows_sha256: str, limit: int | None = None) -> None:
+def as_of(
+    study: Path, config: str, rows_sha256: str, limit: int | None = None, where: str = ""
+) -> None:
     """Makes it version 1.0.0 of a repository, of certain rows."""
     publication = read_publication(study)
     change = Change(version="1.0.0", date="2026-11-22", notes=["x"])
-    run = {"suite": config, "rows_sha256": rows_sha256, "limit": limit}
+    run = {"suite": config, "rows_sha256": rows_sha256, "limit": limit, "where": where}
     runs = [one.model_copy(update=run) for one in publication.runs]
     told = {"repo_id": "ns/results", "changes": [change], "runs": runs}
     write_publication(publication.model_copy(update=told), study)
@@ -267,9 +269,10 @@ def test_a_published_study_of_these_rows_is_the_baseline_table(
     assert validate(outs[0], row_checks(None)).problems == ()
     assert "## Baselines" not in (release / "README.md").read_text()
     # A sample of the rows is no baseline; nor are scores of other rows.
-    as_of(study, RULES, digest, limit=3)
-    with raises("sampled-run", "--limit", error=UsageError):
-        read_baselines([study])
+    for limit, where in ((3, ""), (None, "only pair_type=A-A")):
+        as_of(study, RULES, digest, limit, where)
+        with raises("sampled-run", "--limit", error=UsageError):
+            read_baselines([study])
     as_of(study, RULES, "0" * 64)
     found: list[Baseline] = read_baselines([study])
     with raises("different-rows", "fair", "rule_decoupling", error=ReleaseError):

@@ -321,6 +321,7 @@ def test_an_entry_of_a_leaderboard_is_whole_and_checked(world: Published, tmp_pa
     for run, wrong in (
         (sound, []),
         (sound.model_copy(update={"limit": 3}), ["limit"]),
+        (sound.model_copy(update={"where": "only pair_type=A-A"}), ["where"]),
         (sound.model_copy(update={"judges": unchecked}), ["judges", "judges"]),
     ):
         write_publication(whole.model_copy(update={"runs": [run]}), folder)

@@ -125,6 +125,17 @@ def test_published_verdicts_give_published_scores(folder: Path, tmp_path: Path) 
     }
 
 
+def test_a_run_of_a_part_of_the_cases_says_so_in_public(run: Path, tmp_path: Path) -> None:
+    part = Path(shutil.copytree(run, tmp_path / "part"))
+    header = json.loads((part / "run.json").read_text())
+    (part / "run.json").write_text(json.dumps(header | {"where": "only left=/home/somebody/x"}))
+    publication = publish(part, tmp_path / "p")
+    assert publication.runs[0].where == "only left=x"
+    assert "only left=x" in (tmp_path / "p" / "README.md").read_text()
+    restored = restore_run(tmp_path / "p", publication, publication.runs[0], tmp_path / "run")
+    assert restored.header.where == "only left=x"
+
+
 def test_a_restored_run_has_every_verdict_whole(run: Path, tmp_path: Path) -> None:
     publication = publish(run, tmp_path / "p")
     restored = restore_run(tmp_path / "p", publication, publication.runs[0], tmp_path / "run")
