@@ -174,17 +174,18 @@ def _numbers(
         suite = open_suite(cell.suite)
         outcomes = {outcome.case.id: outcome for outcome in cell.outcomes}
         for (case, question), label in cell.labels.items():
-            if question not in suite.worths:
+            outcome = outcomes.get(case)  # None where a check on gold images left it out
+            if outcome is None or question not in suite.worths:
                 continue
-            verdict = outcomes[case].verdict(question)
+            verdict = outcome.verdict(question)
             if overlapping and not overlaps(verdict):
                 continue
             key = f"{cell.judged.result.folder}/{case}/{question}"
-            human[key] = _worth(suite, outcomes[case], question, label)
-            cluster_of[key] = f"{cell.suite}/{outcomes[case].case.clusters[0]}"
+            human[key] = _worth(suite, outcome, question, label)
+            cluster_of[key] = f"{cell.suite}/{outcome.case.clusters[0]}"
             number = None if scope.by_verdict else verdict.number
             if number is None and not verdict.failed:
-                number = _worth(suite, outcomes[case], question, verdict.label)
+                number = _worth(suite, outcome, question, verdict.label)
             if number is None:
                 failed[verdict.label] = failed.get(verdict.label, 0) + 1
             else:

@@ -353,6 +353,17 @@ def test_thresholds_and_overlapping_boxes_meet_people() -> None:
     assert score("people:pearson", labeled).n == 4
 
 
+def test_people_are_not_asked_about_what_a_check_left_out() -> None:
+    outcomes = [outcome(f"r{n}", "order", Verdict("holds", number=n / 4)) for n in range(5)]
+    told = {(o.case.id, "order"): ("opposite", "holds")[n % 2] for n, o in enumerate(outcomes)}
+    believed, all_labeled = outcomes[:4], cell(VISOR, outcomes[:4], told)
+    labeled = cell(
+        VISOR, believed, {(o.case.id, "order"): told[o.case.id, "order"] for o in believed}
+    )
+    for name in ("people:pearson", "people:accuracy:0.5", "people:difference"):
+        assert score(name, all_labeled) == score(name, labeled)
+
+
 def test_a_bandit_pulls_whoever_measures_best() -> None:
     def run(mean: float) -> LabeledRun:
         verdicts = [Verdict("holds", number=mean), Verdict("error", "away")]
