@@ -453,6 +453,8 @@ def _ranks(steps: Sequence[int]) -> list[int]:
 
 def _spoil(figures: list[Figure], fault: str, rng: random.Random) -> list[Figure]:
     """Returns the figures with one fault; `vertical` changed the axis before, and nothing here."""
+    if not figures:  # the only one is missing
+        return figures
     chosen = rng.randrange(len(figures))
     figure = figures[chosen]
     absent = [name for name in entity_names() if name not in {f.entity for f in figures}]

@@ -232,6 +232,12 @@ def test_faults_of_pairs_are_invalid(fault: str, label: str) -> None:
     assert mirror.label == "correct" and question.images[0].info["scene"]
 
 
+def test_faults_of_a_single_thing_leave_an_image() -> None:
+    for fault in ("extra", "duplicate", "overlap", "vertical", "wrong"):
+        generator = open_generator(f"render:?missing=1&{fault}=1")
+        assert Scene.of(draw(generator, ImageRequest("A cat.", 1))).figures == (), fault
+
+
 def test_the_scene_judge_says_what_it_can_not_answer() -> None:
     row = rows.constrained()[0]
     suite = open_suite("t2i_correctness")
