@@ -210,7 +210,7 @@ def jackknife_interval(
         without = statistic(low + span * np.clip(means.share - changes, 0, 1))[..., 0]
         return float(((value - without) ** 2).sum())
 
-    pairs = moved(means.twice)
+    pairs = moved(means.twice) if len(means.twice) else 0.0
     error = math.sqrt(max(moved(means.changes) - pairs, pairs))
     reach = student_quantile(float(min(means.freedom))) * error
     return Estimate(

@@ -70,6 +70,13 @@ def test_the_jackknife_of_a_mean_has_the_error_of_the_cluster_interval() -> None
     assert math.isnan(jackknife_interval(values * np.nan, doses.members, (-1, 1), np.asarray).value)
 
 
+def test_entities_without_partners_have_a_gain_too() -> None:
+    pairs = of()
+    alone = replace(pairs, members=pairs.members[:, :1])
+    assert alone.gain().value == pairs.gain().value
+    assert alone.gain().interval.low < 2 < alone.gain().interval.high
+
+
 def test_shares_that_say_nothing_are_refused() -> None:
     doses = of()
     for share in (0.0, 0.5, 1.0, 1.2, math.nan):
