@@ -249,7 +249,12 @@ def layout_problems(table: TableLayout) -> Iterator[StudyFault]:
             yield (*place, "score"), "cannot-pool", problem
     if table.pooled and table.rows != "judge":
         yield ("table", "pooled"), "cannot-pool", "only lines of judges are pooled"
+    pooled = (column for column in table.columns if len(column.suites) > 1)
+    several = next((c for c in pooled if c.score.startswith(("replicates:", "dose:"))), None)
     for name, line in table.lines.items():
+        if several and not isinstance(line.generator, str) and len(line.generator) > 1:
+            problem = f"{several.score} of several conditions is of one suite"
+            yield ("table", "lines", name), "cannot-pool", problem
         for suite in dict.fromkeys(s for column in table.columns for s in column.suites):
             if line.score and suite in SUITES and (problem := _score_problem(suite, line.score)):
                 yield ("table", "lines", name), "unknown-name", problem

@@ -173,6 +173,14 @@ FAULTS = {
         "cannot-pool",
         [":15: table.columns.0.suite", "switched:hom:plain"],
     ),
+    "suites of a line with several conditions": (
+        table(
+            "{suite: [t2i_correctness, t2i_homogenization], score: 'dose:gain:60/90', label: x}",
+            "lines: {a: {generator: [a, b]}}",
+        ),
+        "cannot-pool",
+        [":16: table.lines.a", "dose:gain:60/90"],
+    ),
     "generators that can't be pooled": (
         table("{suite: t2i_correctness, score: delta, label: x}", "pooled: true", "rows: judge"),
         "cannot-pool",
