@@ -334,7 +334,7 @@ def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPa
     if not pairs:
         return []
     try:
-        values = scorer.score(pairs)
+        values = [float(value) for value in scorer.score(pairs)]
         if len(values) != len(pairs):
             raise DataError(f"{len(values)} scores for {len(pairs)} images", code="wrong-count")
     except (LoadError, BudgetError):
@@ -344,8 +344,6 @@ def _values(scorer: Scorer, pairs: Sequence[tuple[str, Image]]) -> list[ScoredPa
             return [_values(scorer, [pair])[0] for pair in pairs]
         return [ScoredPair(math.nan, f"{type(error).__name__}: {error}")]
     return [
-        ScoredPair(float(value))
-        if math.isfinite(value)
-        else ScoredPair(math.nan, f"the score is {value}")
+        ScoredPair(value) if math.isfinite(value) else ScoredPair(math.nan, f"the score is {value}")
         for value in values
     ]

@@ -107,6 +107,14 @@ def test_undefined_scores_and_wrong_counts_are_failures(tmp_path: Path) -> None:
     ((_, tally),) = score_images(root, [Undefined()])
     assert (tally.scored, tally.failed, tally.first_error) == (5, 5, "the score is nan")
 
+    class Speechless(Brightness):
+        def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> Any:
+            return [None if s >= 100 else s for s in super().score(pairs)]
+
+    root = image_run(tmp_path / "speechless", ASKED, SHADES)
+    ((_, tally),) = score_images(root, [Speechless()])
+    assert (tally.scored, tally.failed) == (5, 5) and "NoneType" in tally.first_error
+
     class Short(Brightness):
         def score(self, pairs: Sequence[tuple[str, Image.Image]]) -> list[float]:
             return super().score(pairs)[:1]
