@@ -41,7 +41,7 @@ class BoxJudge(OneByOne):
 
     def verdict(self, question: Question) -> Verdict:
         url = question.facts.get("url", "")
-        boxes_by_class = self.boxes.get(url) or self.boxes.get(url.rpartition("/")[2])
+        boxes_by_class = self.boxes.get(url, self.boxes.get(url.rpartition("/")[2]))
         if boxes_by_class is None:
             return Verdict("missing", f"no boxes of {url!r}")
         if question.task not in ("order", "gate"):

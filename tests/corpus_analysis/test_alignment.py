@@ -362,6 +362,14 @@ def test_boxes_match_any_name_of_a_class(tmp_path: Path) -> None:
     assert labels == {"yes", "first_left"}
 
 
+def test_an_image_without_any_box_shows_neither() -> None:
+    boxes: dict[str, dict[str, list[Box]]] = {"http://x/1.jpg": {}}
+    image = Image.new("RGB", (8, 8))
+    asked = [*order_questions(pair_row(1, url="http://x/1.jpg"), image)]
+    labels = {BoxJudge(boxes, "").verdict(question).label for question in asked}
+    assert labels == {asked[0].labels[2]} != {"missing"}
+
+
 def test_unreadable_image_gets_no_answers(tmp_path: Path) -> None:
     broken = replace(candidate(tmp_path), image=tmp_path / "gone.jpg")
     judge = Scripted()
