@@ -5,6 +5,7 @@ Unknown numbers stay unknown: time and disk are measured (`probe`), not guessed.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,7 +17,8 @@ from typing import Any
 from PIL import Image
 
 from ...agents.budget import Budget
-from ...errors import CounterpriorError
+from ...agents.spending import SPENDING
+from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
 from ...specs import UNTRUSTED, Spec, without_code, without_secrets
 from ..captioners import CAPTIONERS
@@ -28,7 +30,7 @@ from ..engine.data import Rows, read_rows
 from ..engine.evaluation import Evaluation, RunSettings
 from ..engine.frames import shown_frames
 from ..engine.objections import Objections, objection_to
-from ..engine.run import HEADER, Run, RunError
+from ..engine.run import HEADER, LEDGERS, Run, RunError
 from ..generators import GENERATORS, PaidByImage, is_served
 from ..generators.paid import PaidGenerator
 from ..judges import JUDGES, Prepared, open_judge
@@ -292,9 +294,27 @@ class _Planner:
             self.plan.notes.append(ASSUMED)
         if not self.probe:
             self.plan.notes.append("Time and disk are measured with --probe.")
-        cap = self.budget.max_usd
-        if cap is not None and (usd := self.plan.usd) is not None and usd > cap:
-            self.plan.problems.append(f"the cap of {cap} USD is below the estimate of {usd:.2f}")
+        cap, spent = self.budget.max_usd, self._spent()
+        if cap is not None and (usd := self.plan.usd) is not None and usd + spent > cap:
+            before = f" and the {spent:.2f} that are spent" if spent else ""
+            problem = f"the cap of {cap} USD is below the estimate of {usd:.2f}{before}"
+            self.plan.problems.append(problem)
+
+    def _spent(self) -> float:
+        """What the study has cost so far, US dollars; its log is copied, and stays as it is."""
+        log = self.study.root / LEDGERS / SPENDING
+        if not log.is_file():
+            return 0.0
+        with tempfile.TemporaryDirectory(prefix="counterprior-") as folder:
+            copied = Path(shutil.copy(log, folder))
+            budget = Budget(self.budget.prices, log=copied)
+            try:
+                return float(budget.spent)
+            except DataError as error:
+                self.plan.problems.append(str(error).replace(str(copied), str(log)))
+                return 0.0
+            finally:
+                budget.log.finish()
 
     def _images(self, name: str, spec: str, runs: Sequence[Cell]) -> set[str]:
         """The images of one generator, by suite; returns the runs that were probed."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import subprocess
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import study_doubles as doubles
 import yaml
 from refusals import raises
 
+from counterprior.agents.spending import SpendingLog
 from counterprior.eval.core import GeneratorError
 from counterprior.eval.engine.run import RunError
 from counterprior.eval.store.shards import RunLock
@@ -137,6 +141,24 @@ def test_money_is_estimated_through_the_price_table(
         assert part.usd is not None and part.most_usd is not None
         assert 1000e-6 * part.count < part.usd < part.most_usd
     assert any("the cap of 1" in problem for problem in plan.problems)
+    enough = math.ceil(plan.usd or 0)
+    file = written(tmp_path, text_release, prices=str(prices), max_usd=enough, **models)
+    assert not plan_study(file).problems
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    shutil.copy(file, begun / "study.yaml")
+    log = SpendingLog(begun / "ledgers" / "spending.jsonl", lambda charge: charge.usd)
+    with log.turn():
+        log.find("runs/a/images", Decimal(2))
+    log.finish()
+    before = (begun / "ledgers" / "spending.jsonl").read_bytes()
+    (problem,) = plan_study(file, begun).problems
+    assert f"the cap of {enough}.0 USD" in problem and "the 2.00 that are spent" in problem
+    spending = begun / "ledgers" / "spending.jsonl"
+    assert spending.read_bytes() == before
+    spending.write_bytes(b"{}\n" + before)
+    (problem,) = plan_study(file, begun).problems
+    assert str(spending) in problem
     assert server.paid == 0, "a plan costs nothing"
     unknown = plan_study(written(tmp_path, text_release, **models))
     assert unknown.usd is None and not unknown.problems, "unknown is not 0"
