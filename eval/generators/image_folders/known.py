@@ -131,8 +131,9 @@ def imagedataset(source: LayoutSource) -> Listed:
     A prompt's images are told apart by `seed` where there is such a column, else by their order.
     With ``prompts``, this table lists the images, with paths from its own folder or the images'.
     """
-    names = ("metadata.jsonl", "metadata.csv")
-    metadata = [path for name in names for path in source.root.rglob(name)]
+    metadata = [*source.root.rglob("metadata.jsonl")]
+    listed = {path.parent for path in metadata}  # of two tables of a folder, one counts
+    metadata += [p for p in source.root.rglob("metadata.csv") if p.parent not in listed]
     tables = [] if source.prompts else sorted(source.root.rglob("*.parquet"))
     metadata = [source.prompts] if source.prompts else metadata
     if not tables and not metadata:

@@ -207,6 +207,17 @@ def whatsup(folder: Path) -> str:
     return ""
 
 
+def two_tables(folder: Path) -> str:
+    rows = [(f"{i}.png", prompt) for i, prompt in enumerate(PROMPTS)]
+    for i, (name, _) in enumerate(rows):
+        save(image(i, 0), folder / name)
+    lines = [json.dumps({"file_name": name, "prompt": prompt}) for name, prompt in rows]
+    (folder / "metadata.jsonl").write_text("\n".join(lines))
+    quoted = [f'{name},"{prompt}"' for name, prompt in rows]
+    (folder / "metadata.csv").write_text("\n".join(["file_name,prompt", *quoted]))
+    return ""
+
+
 WAYS: dict[str, tuple[str, Write, int]] = {
     "geneval": ("geneval", geneval, 4),
     "geneval2": ("geneval2", geneval2, 1),
@@ -217,6 +228,7 @@ WAYS: dict[str, tuple[str, Write, int]] = {
     "dpg-grid": ("dpg-grid", dpg_grid, 4),
     "evalscope": ("evalscope", evalscope, 4),
     "imagefolder": ("imagedataset", imagefolder, 4),
+    "imagefolder with two tables": ("imagedataset", two_tables, 1),
     "numbered": ("numbered", numbered, 4),
     "numbered folders": ("numbered", numbered_folders, 4),
     "numbered by seed": ("numbered", numbered_by_seed, 4),
