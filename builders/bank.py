@@ -87,12 +87,21 @@ class FileRequest(NamedTuple):
 
     def draw(self) -> bytes:
         """Its values as JSON; nothing if it is not YAML, or holds what JSON can't (a date)."""
-        try:
-            values = load_yaml(self.text, "")
-            plain = json.dumps(values)
-            return plain.encode() if json.loads(plain) == values else b""
-        except (*MALFORMED, DataError, YAMLError):
-            return b""  # who reads the entries says what is wrong
+        return _parsed(self.text)
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str) -> bytes:
+    """As `FileRequest.draw`.
+
+    Cached, because each build of a process parses a sample of what was kept again.
+    """
+    try:
+        values = load_yaml(text, "")
+        plain = json.dumps(values)
+        return plain.encode() if json.loads(plain) == values else b""
+    except (*MALFORMED, DataError, YAMLError):
+        return b""  # who reads the entries says what is wrong
 
 
 def begin_bank(folder: Path) -> None:

@@ -94,15 +94,14 @@ def anonymous_faults(
 
 def _named(taxonomy: Taxonomy, text: str) -> str:
     """The first entity, occupation or gender that a text names; empty for none."""
-    pattern = _names(tuple(taxonomy.entities), tuple(e.plural for e in taxonomy.entities.values()))
-    match = pattern.search(text)
+    match = _names(taxonomy.names).search(text)
     return match.group() if match else ""
 
 
 @cache
-def _names(entities: tuple[str, ...], plurals: tuple[str, ...]) -> re.Pattern[str]:
+def _names(entities: frozenset[str]) -> re.Pattern[str]:
     genders = "|".join(GENDERS)
-    bare = {re.sub(rf"^(?:{genders}) ", "", name) for name in (*entities, *plurals)}
+    bare = {re.sub(rf"^(?:{genders}) ", "", name) for name in entities}
     # Also where a word is meant otherwise, as in "a tight ball": who reads it may take it so.
     words = sorted({*bare, *GENDERS, "man", "men", "woman", "women"}, key=lambda w: (-len(w), w))
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b", re.IGNORECASE)

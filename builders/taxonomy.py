@@ -254,6 +254,13 @@ class Taxonomy:
         added = {name: self.entities[name] for name in names if name in self.added}
         return replace(self.drawn, entities=self.drawn.entities | added) if added else self.drawn
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the entities, singular and plural."""
+        return frozenset(
+            name for entity in self.entities.values() for name in (entity.name, entity.plural)
+        )
+
     @property
     def _drawn_actions(self) -> dict[str, Action]:
         return {name: a for name, a in self.actions.items() if name not in self.added_actions}
