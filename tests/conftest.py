@@ -144,7 +144,8 @@ def _required() -> list[str]:
 
 
 def _build_full_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _built_once(tmp_path_factory, "full", *_required(), command=FEW_SEEDS)
+    # One job: starting other processes takes longer than they save.
+    return _built_once(tmp_path_factory, "full", "--jobs=1", *_required(), command=FEW_SEEDS)
 
 
 @pytest.fixture(scope="session")
