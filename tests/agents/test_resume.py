@@ -27,7 +27,7 @@ def run(stage: Any, base: Path, folder: Path) -> Path:
     return folder / "bank"
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@pytest.mark.parametrize("protocol", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 def test_trouble_that_passes_changes_nothing_but_the_bill(
     stage: Any, small_bank: Path, tmp_path: Path, protocol: str, fault: Any, naps: list[float]
 ) -> None:

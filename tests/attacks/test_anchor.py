@@ -63,6 +63,7 @@ def test_a_release_of_this_package_is_known(sound: Path, cli: ForkingCommand) ->
     assert json.loads(done.stdout)["anchor"] == "its digest is the one that you named"
 
 
+@pytest.mark.slow
 def test_a_forged_release_is_not(
     forged: Path, sound: Path, cli: ForkingCommand, caplog: pytest.LogCaptureFixture
 ) -> None:

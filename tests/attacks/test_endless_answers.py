@@ -119,7 +119,7 @@ def test_an_answer_has_a_deadline_as_a_whole(
     protocol: str, where: str, raw: Raw, tmp_path: Path
 ) -> None:
     raw.says = raw.drip(*DRIPS[where])
-    found, spent = judged(spec(raw, protocol, "timeout=0.3&attempts=1"), tmp_path)
+    found, spent = judged(spec(raw, protocol, "timeout=0.2&attempts=1"), tmp_path)
     assert found.label == "error" and "no answer" in found.raw, found
     assert len(raw.asked) == 1 and spent == 10  # at its worst case
 

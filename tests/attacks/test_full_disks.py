@@ -66,6 +66,7 @@ for size in map(int, sys.argv[2:]):
 """
 
 
+@pytest.mark.slow
 def test_arrow_never_ends_the_process(
     tmp_path: Path, survived: Callable[[str, bool], None]
 ) -> None:

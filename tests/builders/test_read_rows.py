@@ -11,6 +11,7 @@ from benchmark_files import opened
 TOOL = Path(__file__).parents[2] / "tools" / "read_rows.py"
 
 
+@pytest.mark.slow
 def test_planted_faults_are_hidden_and_the_power_of_readers_is_counted(
     text_release: Path,
     tmp_path: Path,

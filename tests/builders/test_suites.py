@@ -488,7 +488,10 @@ DAMAGE: list[tuple[str, Callable[[list[Row]], list[Row]], str]] = [
 ]
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n == "altered_worlds")) for n in SHIPPED],
+)
 def test_damage_is_found_and_named_by_its_field(name: str) -> None:
     """Damage to single rows is done to many at once, each to another, and found by its row."""
     built = rows(name)

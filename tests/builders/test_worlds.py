@@ -247,6 +247,7 @@ def test_the_real_law_is_stated_where_that_makes_a_sentence(
     assert real_law_prompt(law, law.scenes[0], entry) == prompt
 
 
+@pytest.mark.slow
 def test_the_shipped_entries_have_no_fault_and_the_guide_quotes_one() -> None:
     files = worlds_files(DEFAULT_BANK)
     assert [fault for file in files for fault in file.faults] == []

@@ -77,7 +77,11 @@ POINTS = {
 @pytest.mark.parametrize(
     ("point", "fault"),
     [
-        pytest.param(point, fault, marks=[] if point == "commit" else pytest.mark.lane)
+        pytest.param(
+            point,
+            fault,
+            marks=[pytest.mark.slow] * (fault == "kill") if point == "commit" else pytest.mark.lane,
+        )
         for point in POINTS
         for fault in ("kill", "lost")
     ],

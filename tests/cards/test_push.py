@@ -192,9 +192,13 @@ def _often(step: str, fault: str, number: int, other: int) -> bool:
 
 
 def cases(steps: list[str]) -> list[Any]:
-    """Every fault at every step; what is not representative is left to the lane."""
+    """Every fault at every step; what is not representative is left to the lane.
+
+    To kill takes a process of its own, which is slow.
+    """
+    often = {fault: [pytest.mark.slow] * (fault == "kill") for fault in FAULTS}
     return [
-        pytest.param(step, fault, marks=[] if _often(step, fault, i, j) else LANE)
+        pytest.param(step, fault, marks=often[fault] if _often(step, fault, i, j) else LANE)
         for i, step in enumerate(steps)
         for j, fault in enumerate(FAULTS)
     ]

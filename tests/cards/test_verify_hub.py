@@ -104,6 +104,7 @@ def test_every_difference_is_named(published: Published, what: str) -> None:
         hub.commit(REPO, dict.fromkeys(now.keys() - published.files.keys()) | published.files)
 
 
+@pytest.mark.slow
 def test_several_processes_name_the_same_problems_in_the_same_order(tmp_path: Path) -> None:
     root = small_release(tmp_path / "release")
     sound = (root / "croissant.json").read_text()

@@ -131,10 +131,17 @@ def test_a_forked_worker_is_ended_without_a_word() -> None:
     assert (done.returncode, done.stderr) == (143, "")
 
 
-def test_ignores_a_closed_pipe() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--version",
+        pytest.param("study power --rate 0.7 --rate 0.8 --json", marks=pytest.mark.slow),
+    ],
+)
+def test_ignores_a_closed_pipe(words: str) -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    command = [COMMAND, "study", "power", "--rate", "0.7", "--rate", "0.8", "--json"]
+    command = [COMMAND, *words.split()]
     done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True)
     os.close(writes)
     assert (done.returncode, done.stderr) == (1, "")

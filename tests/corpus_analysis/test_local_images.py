@@ -167,6 +167,7 @@ for shard in list_shards(settings):
 """
 
 
+@pytest.mark.slow
 def test_archives_on_the_hub_are_read_as_local_ones(
     loopback_hub: LoopbackHub, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def small(name: str) -> Any:
     return np.asarray(canvas.resize((24, 32)), dtype=float)
 
 
+@pytest.mark.slow
 def test_no_two_entities_look_the_same() -> None:
     names = entity_names()
     images = np.stack([small(name) for name in names]).reshape(len(names), -1)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -112,8 +112,16 @@ ACTIONS = st.lists(
 )
 
 
+def test_counts_every_case_once_after_replaced_images() -> None:
+    _counts_once([("ask", 12), *(("replace", place) for place in range(5)), ("ask", 0)])
+
+
+def test_counts_every_case_once_after_a_kill_and_lost_files() -> None:
+    _counts_once([("make", 3), ("ask", 2), ("break", 0), ("remove", 1), ("ask", 1), ("restore", 1)])
+
+
+@pytest.mark.slow
 @given(ACTIONS)
-@example([("ask", 12), *(("replace", place) for place in range(5)), ("ask", 0)])
 @settings(max_examples=10)
 def test_counts_every_case_once_after_any_actions(actions: list[tuple[str, int]]) -> None:
     _counts_once(actions)

@@ -42,8 +42,8 @@ SEEDS = 8
     [
         ("counterfactual", world_trials),
         ("counterfactual_denominalized", described_trials),
-        ("altered_worlds", altered_trials),
-        ("t2i_correctness", drawn_pair_trials),
+        pytest.param("altered_worlds", altered_trials, marks=pytest.mark.slow),
+        pytest.param("t2i_correctness", drawn_pair_trials, marks=pytest.mark.slow),
     ],
 )
 def test_planted_rates_are_recovered(suite: str, trials: Callable[[], Iterator[Trial]]) -> None:

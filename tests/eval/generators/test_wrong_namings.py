@@ -83,6 +83,7 @@ def test_the_message_names_the_spec_that_reads_the_folder(
     assert digests(tmp_path / "first") == digests(drawn / "run")
 
 
+@pytest.mark.slow
 def test_a_run_that_has_images_takes_no_other_layout(
     drawn: Path, text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:

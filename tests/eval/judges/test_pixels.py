@@ -35,7 +35,8 @@ def labels_of(
     ("suite", "limit", "least"),
     [
         pytest.param("t2i_homogenization", 20, 40, marks=pytest.mark.slow),
-        ("spatial_uc", 60, 20),
+        ("spatial_uc", 20, 8),
+        pytest.param("spatial_uc", 60, 20, marks=pytest.mark.slow),
         pytest.param("spatial_multi", 40, 15, marks=pytest.mark.slow),
         pytest.param("order_beyond", 20, 40, marks=pytest.mark.slow),
     ],

@@ -17,6 +17,7 @@ from counterprior.eval.core import ImageRequest
 from counterprior.eval.generators import open_generator
 from counterprior.eval.methods.tuning.pairs import fitted, read_flips
 from counterprior.eval.methods.tuning.recipe import LoraRecipe
+from counterprior.eval.organisms import report
 from counterprior.eval.organisms.data import CaptionShares
 from counterprior.eval.organisms.flips import write_flips
 from counterprior.eval.organisms.organism import Organism, OrganismPlan
@@ -32,7 +33,9 @@ from counterprior.scenes.scene import Figure, Scene
 def organism(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("organism") / "tiny"
     plan = OrganismPlan.of(CaptionShares(order_bias=0.9), "tiny", 1, None, None)
-    Organism(plan, folder).train()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "SHOWN", 1)  # the sheet of samples takes longest
+        Organism(plan, folder).train()
     return folder
 
 

@@ -14,6 +14,7 @@ from counterprior.eval.results.scoring import ScoreSettings, results_json
 ASKED = cases(6, clusters=3)
 
 
+@pytest.mark.slow
 def test_workers_find_what_one_process_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

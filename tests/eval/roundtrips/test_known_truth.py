@@ -65,6 +65,7 @@ def stop_after(calls: int) -> None:
     doubles.BEFORE[:] = [stop]
 
 
+@pytest.mark.slow
 def test_criteria_recover_rates_of_forgetful_captioner_and_clumsy_generator(tmp_path: Path) -> None:
     for calls in (40, 300):  # telling and drawing; judging
         stop_after(calls)

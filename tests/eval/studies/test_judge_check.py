@@ -124,6 +124,7 @@ def test_the_page_counts_the_rows_without_gold_images() -> None:
     assert f"{counted} ({len(set(undrawn))} groups)" in page
 
 
+@pytest.mark.slow
 def test_misled_pairs_are_excluded_with_the_score_before_and_after(
     release: Path, tmp_path: Path
 ) -> None:
@@ -165,7 +166,11 @@ def test_a_judge_that_does_not_look_has_no_scores(
     ("judge", "doubt"),
     [
         ("blind", "python:gold_judges:blind fails its check on gold images"),
-        ("mute", "python:gold_judges:mute gave no answer that counts: "),
+        pytest.param(
+            "mute",
+            "python:gold_judges:mute gave no answer that counts: ",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_judge_that_cannot_be_believed_is_named_above_the_scores(

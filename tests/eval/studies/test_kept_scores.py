@@ -246,7 +246,25 @@ def test_score_keeps_its_scores_too_and_by_its_options(tables: Tables) -> None:
     assert tables.says(*words) == tables.says(*words, cache=tables.folder / "other") != first
 
 
-@pytest.mark.parametrize("change", [None, pytest.param(new_check, marks=pytest.mark.slow)])
+def test_what_a_report_reads_of_a_run_is_what_was_kept_of_it(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTERPRIOR_CACHE", str(tables.cache))
+    settings = ScoreSettings(judges=("double:ann",))
+
+    def read() -> str:
+        ((judged,),) = (contents.judged for contents in read_contents([tables.run], settings))
+        return results_json([judged.result])
+
+    first = read()
+    assert MARK not in first and read() == first
+    tables.mark(letters=False)
+    numbers = re.findall(r'"value": -?[0-9]', first)
+    assert read().count(MARK) == len(numbers) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [None, new_check])
 def test_a_report_takes_kept_scores_and_shows_the_same(
     change: Callable[[Tables], None] | None, tables: Tables
 ) -> None:
@@ -335,6 +353,7 @@ def test_a_damaged_score_is_computed_and_kept_again(
     assert {path: path.read_bytes() for path in tables.kept()} == sound
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_the_table_is_the_same(tables: Tables) -> None:
     first = tables.table()
     file = tables.folder / "file"

@@ -83,6 +83,7 @@ def test_wealth_is_a_fair_game_where_the_mean_is_zero() -> None:
     assert total == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_sequence_holds_at_all_times_and_shrinks() -> None:
     rng = np.random.default_rng(0)
     missed = 0
@@ -171,6 +172,7 @@ def laws(seed: int, clusters: int = 10, items: int = 20) -> tuple[np.ndarray, di
     return table, {ITEMS[n]: f"law{n // items}" for n in range(clusters * items)}
 
 
+@pytest.mark.slow
 def test_items_of_a_cluster_are_no_independent_evidence() -> None:
     dropped = Counter[bool]()
     for seed in range(30):

@@ -477,6 +477,7 @@ def test_judges_of_real_images_that_do_not_look_are_told_from_one_that_knows(
     assert guessing.low < 0 < guessing.high and naming.low > guessing.high
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not VISOR.is_dir(), reason="VISOR's images are not beside the checkout")
 def test_the_released_labels_are_of_the_published_images(tmp_path: Path) -> None:
     release = small_release(tmp_path / "release", (RealGoldSuite.name,))

@@ -298,6 +298,7 @@ def test_one_cap_holds_over_generators_and_judges(
     assert server.paid == 2 * (2 * 6 + 2 * 4)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_what_failed(text_release: Path, tmp_path: Path, cli: Cli) -> None:
     file = tmp_path / "s.yaml"
     plain = study_of(text_release)

@@ -540,7 +540,12 @@ OPTIONAL = {"t2i_correctness_gold", "altered_worlds_gold", "real_gold"}
 RELEASED = sorted(n for n in SUITES.keys() & ROWS.keys() - OPTIONAL if not SUITES[n].takes_trips)
 
 
-@pytest.mark.parametrize("name", RELEASED)
+@pytest.mark.parametrize(
+    "name",
+    [  # 25,280 rows take a second to read
+        pytest.param(n, marks=[pytest.mark.slow] * (n == "spatial_visor")) for n in RELEASED
+    ],
+)
 def test_every_suite_asks_of_real_rows(full_release: Path, name: str) -> None:
     suite = open_suite(name)
     rows = read_rows(str(full_release), name).rows
