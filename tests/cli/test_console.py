@@ -131,17 +131,20 @@ def test_a_forked_worker_is_ended_without_a_word() -> None:
     assert (done.returncode, done.stderr) == (143, "")
 
 
+PRINTS = "from counterprior.cli.console import failing\nwith failing(): print('x', flush=True)"
+POWER = ("study", "power", "--rate", "0.7", "--rate", "0.8", "--json")
+
+
 @pytest.mark.parametrize(
-    "words",
+    "command",
     [
-        "--version",
-        pytest.param("study power --rate 0.7 --rate 0.8 --json", marks=pytest.mark.slow),
+        pytest.param((sys.executable, "-c", PRINTS), id="a line"),
+        pytest.param((COMMAND, *POWER), id="a command", marks=pytest.mark.slow),
     ],
 )
-def test_ignores_a_closed_pipe(words: str) -> None:
+def test_ignores_a_closed_pipe(command: tuple[str, ...]) -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    command = [COMMAND, *words.split()]
     done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True)
     os.close(writes)
     assert (done.returncode, done.stderr) == (1, "")
