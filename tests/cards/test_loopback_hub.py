@@ -103,7 +103,7 @@ class Played:
 
 
 CLIENTS = [
-    "lfs",
+    pytest.param("lfs", marks=pytest.mark.slow),
     *(pytest.param(name, marks=pytest.mark.lane) for name in ("xet", *OLDER)),
 ]
 

@@ -82,17 +82,17 @@ class Life:
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory, cli: ForkingCommand) -> Life:
-    """The first version is pushed and verified by the real commands, the others from here."""
+def life(tmp_path_factory: pytest.TempPathFactory) -> Life:
+    """All versions are pushed from here."""
     root = tmp_path_factory.mktemp("life")
     one = small_release(root / "one")
     two = small_release(root / "two", (RULES, ATTRIBUTES))
     three = small_release(root / "three", (RULES, ATTRIBUTES), revised)
-    commits = {}
+    versions = {"1.0.0": one, "1.0.1": one, "1.1.0": two, "2.0.0": three}
     with online(), LoopbackHub(root / "hub") as hub:
-        commits["1.0.0"] = pushed_by_command(cli, hub, one)
-        for version, build in (("1.0.1", one), ("1.1.0", two), ("2.0.0", three)):
-            commits[version] = push(build, at(hub.url, version))
+        commits = {
+            version: push(build, at(hub.url, version)) for version, build in versions.items()
+        }
         trees = {version: hub.tree(REPO, f"v{version}") for version in commits}
         assert hub.tags(REPO) == {f"v{version}": commit for version, commit in commits.items()}
     digests = {
@@ -115,8 +115,12 @@ def run(
     return done
 
 
-def pushed_by_command(cli: ForkingCommand, hub: LoopbackHub, folder: Path) -> str:
+@pytest.mark.slow
+def test_a_version_is_pushed_and_verified_by_a_command(
+    loopback_hub: LoopbackHub, cli: ForkingCommand, tmp_path: Path
+) -> None:
     """`counterprior push`, with the cold cache's process; its plan is printed, then true."""
+    hub, folder = loopback_hub, small_release(tmp_path / "one")
     command = ("push", folder, "--repo-id", REPO, "--version", "1.0.0", "--create", "--json")
     done = run(cli, hub, *command)
     assert done.returncode == 0, done.stderr
@@ -132,13 +136,17 @@ def pushed_by_command(cli: ForkingCommand, hub: LoopbackHub, folder: Path) -> st
     assert read >= {*hub.tree(REPO, "main")} - {".gitattributes"}
     assert ".huggingface.yaml" in read, "`datasets` asks for it when it loads"
     assert not (hub.root / "client" / "hub").exists(), "not the maintainer's cache"
-    return commit
+    _check_token_nowhere(tmp_path)
+
+
+def _check_token_nowhere(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert TOKEN.encode() not in path.read_bytes(), path
 
 
 def test_the_token_is_nowhere_on_disk(life: Life) -> None:
-    for path in life.root.parent.rglob("*"):
-        if path.is_file():
-            assert TOKEN.encode() not in path.read_bytes(), path
+    _check_token_nowhere(life.root.parent)
 
 
 @pytest.mark.lane  # each reader is a process
