@@ -23,6 +23,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(counterprior.__path__, "counter
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_docstring_examples() -> None:
     modules = [importlib.import_module(name) for name in MODULES]
     found = {

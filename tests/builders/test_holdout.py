@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from refusals import assert_refused, raises
 
 import counterprior
-from counterprior.builders.build import BuildSettings, build, row_checks
+from counterprior.builders.build import BuildSettings, build, row_checks, sampled
 from counterprior.builders.build_result import Build, Erratum
 from counterprior.builders.holdout import (
     Secret,
@@ -32,7 +32,7 @@ from counterprior.builders.holdout import (
     read_secret,
     split,
 )
-from counterprior.builders.suite import Group
+from counterprior.builders.suite import SHIPPED, Group
 from counterprior.builders.suites import SUITES
 from counterprior.cards.holdout import verify_holdout
 from counterprior.cards.validate import validate
@@ -49,14 +49,20 @@ RULE = "rule_decoupling"
 
 
 @pytest.fixture(scope="module")
-def full() -> Build:
-    """Every config that takes part, without images."""
-    names = tuple(name for name, suite in SUITES.items() if suite.group and not suite.optional)
-    return build(BuildSettings(names, seed_images="none"))
+def every_row() -> dict[str, list[Row]]:
+    """The rows of every config that takes part, without images; other tests check them."""
+    names = [name for name, suite in SUITES.items() if suite.group and not suite.optional]
+    return {name: sampled(name, SHIPPED, 0) for name in names}
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory, full: Build) -> tuple[Path, Path]:
+def some_build() -> Build:
+    """Some of the configs, without images."""
+    return build(BuildSettings((RULE, "counterfactual"), seed_images="none"))
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Public and private folder of some configs under `SALT`; read only."""
     some = build(BuildSettings(NAMES))
     outs = [tmp_path_factory.mktemp("holdout") / side for side in ("public", "private")]
@@ -125,10 +131,10 @@ def shared(row: Any) -> list[tuple[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def clusters(full: Build) -> dict[tuple[str, object], list[Row]]:
+def clusters(every_row: dict[str, list[Row]]) -> dict[tuple[str, object], list[Row]]:
     """Rows that share something, by what it is."""
     found: dict[tuple[str, object], list[Row]] = defaultdict(list)
-    for row in everything(full):
+    for row in (row for rows in every_row.values() for row in rows):
         for key in shared(row):
             found[key].append(row)
     return found
@@ -187,8 +193,10 @@ def test_the_split_knows_no_order_and_no_other_config(
 
 
 @pytest.mark.slow
-def test_about_the_share_is_held_out_and_another_salt_holds_out_others(full: Build) -> None:
-    rows = {config.name: config.rows for config in full.configs}
+def test_about_the_share_is_held_out_and_another_salt_holds_out_others(
+    every_row: dict[str, list[Row]],
+) -> None:
+    rows = every_row
     one, two = (divide(rows, Secret(0.2, salt)).held for salt in (SALT, SALT + b"!"))
     held = sum(map(len, one.values())) / sum(map(len, rows.values()))
     assert 0.16 < held < 0.24
@@ -330,15 +338,15 @@ def test_both_folders_say_what_they_are(parts: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_errata_go_where_their_rows_would(full: Build) -> None:
+def test_errata_go_where_their_rows_would(some_build: Build) -> None:
     """A retired entry has no row; the public list must not name a held-out one."""
     secret = Secret(0.3, SALT)
-    groups = sorted({row.group for row in everything(full) if row.suite == "counterfactual"})
+    groups = sorted({row.group for row in everything(some_build) if row.suite == "counterfactual"})
     errata = tuple(
         Erratum(config="counterfactual", entry=group, status="retired", reason="Wrong.")
         for group in groups[:50]
     )
-    public, private = split(replace(full, errata=errata), secret)
+    public, private = split(replace(some_build, errata=errata), secret)
     held = {row.group for row in everything(private) if row.suite == "counterfactual"}
     assert {e.entry for e in private.errata} == held & set(groups[:50])
     assert {e.entry for e in public.errata} == set(groups[:50]) - held
@@ -517,8 +525,8 @@ def test_rejects_impossible_holdouts(
     assert SALT.decode() not in str(raised.value) and "fifteen" not in str(raised.value)
 
 
-def test_rejects_shares_that_hold_out_no_row_or_all(full: Build) -> None:
-    few = replace(full, configs=tuple(c for c in full.configs if c.name == RULE))
+def test_rejects_shares_that_hold_out_no_row_or_all(some_build: Build) -> None:
+    few = replace(some_build, configs=tuple(c for c in some_build.configs if c.name == RULE))
     for fraction, facts in ((1e-9, ("larger",)), (1 - 1e-9, (RULE, "smaller"))):
         with raises("too-few-items", f"--holdout {fraction}", *facts):
             split(few, Secret(fraction, SALT))

@@ -105,6 +105,7 @@ def test_what_can_not_be_shown_is_refused_with_a_hint(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_entry_that_a_release_has_no_room_for_is_named(cli: Any, tmp_path: Path) -> None:
     entry = "thermodynamics-heat-only-down-level-rod"
     assert entry in (DEFAULT_BANK / "counterfactual/thermodynamics.yaml").read_text()

@@ -54,7 +54,10 @@ def test_load_dataset_reads_every_config(full_release: Path, config: str) -> Non
     )
 
 
-@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param(c, marks=[pytest.mark.slow] * (c == "spatial_visor")) for c in CONFIGS],
+)
 def test_filters_choose_rows_while_loading(full_release: Path, config: str) -> None:
     """A card that stated numbers of rows would make `datasets` refuse what a filter leaves."""
     records = list(iter_records(full_release, config))

@@ -224,6 +224,7 @@ def test_bias_of_a_judge_is_measured_and_corrected(
     assert "for other images of these pairs), its four probes" in printed
 
 
+@pytest.mark.slow
 def test_a_control_that_its_judge_ended_leaves_the_ledger_free(tmp_path: Path, server: Any) -> None:
     try:
         installed_model()

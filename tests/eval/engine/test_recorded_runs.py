@@ -212,6 +212,7 @@ SLOW = {
     "t2i_homogenization": pytest.mark.slow,
     "i2i_homogenization": pytest.mark.slow,
     "t2i_correctness": pytest.mark.slow,
+    "spatial_uc": pytest.mark.slow,
 }
 
 

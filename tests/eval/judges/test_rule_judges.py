@@ -123,6 +123,7 @@ def test_all_rules_share_one_detection_of_an_image(run: Run, judged: dict[str, A
     assert all(decode(row["mask"]).any() for row in rows)
 
 
+@pytest.mark.slow
 def test_detects_again_after_a_kill(
     run: Run, judged: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -619,6 +619,7 @@ def test_generators_are_compared_image_by_image(site: Path, runs: dict[str, Path
     }
 
 
+@pytest.mark.slow
 def test_judges_are_compared_with_each_other(site: Path, runs: dict[str, Path]) -> None:
     page = Page(site / "t2i_homogenization-judges.html")
     (number,) = [
@@ -761,6 +762,7 @@ def test_only_chosen_judges_are_shown(runs: dict[str, Path], tmp_path: Path) -> 
     assert '"judges":["pixels"]' in gallery and '"flag":"disagreement"' in gallery
 
 
+@pytest.mark.slow
 def test_the_leaderboard_tells_apart_what_the_pairs_tell_apart(runs: dict[str, Path]) -> None:
     boards = boards_of(*runs.values())
     assert [board.suite for board in boards] == ["i2i_correctness", *["t2i_homogenization"] * 2]

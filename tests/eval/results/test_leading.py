@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scored import LABELS, cases, image_run, judged_as
 
 from counterprior.eval.results.scoring import ScoreSettings, score_run
 from counterprior.eval.results.tables import leading, remarks
@@ -22,6 +23,22 @@ def printed(text: str) -> list[str]:
     return re.findall(r"^│ (\w+) +│", text, re.MULTILINE)
 
 
+def test_the_headline_and_its_checks_lead_and_only_they_warn(tmp_path: Path) -> None:
+    asked = cases(6)
+    root = image_run(tmp_path / "run", asked, {case.id: 40 for case in asked})
+    judged_as(root, {case.id: LABELS[n % 2] for n, case in enumerate(asked)})
+    result = score_run(root, ScoreSettings())[0].result
+    headline = SUITES["t2i_correctness"].headline
+    names = [score.name for score in leading(result)]
+    assert {headline.score, *headline.checks, *headline.broken_down} == {*names}
+    assert len(names) < len(result.scores)
+    result = replace(result, scores=[replace(s, warning=f"see {s.name}") for s in result.scores])
+    assert [line for line in remarks(result, leading(result)) if ": see" in line] == [
+        f"{name}: see {name}" for name in names
+    ], "the warning of a score that is not printed isn't either"
+
+
+@pytest.mark.slow
 def test_a_run_prints_few_scores_and_explains_all_on_request(
     text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
@@ -42,11 +59,6 @@ def test_a_run_prints_few_scores_and_explains_all_on_request(
     assert set(printed(full)) == set(every) and meaning[:30] in full and "--explain" not in full
     of_groups = cli("score", run, "--groups").stdout
     assert hidden.isdisjoint(re.findall(r"\w+", of_groups)) and "folded" in of_groups
-    result = score_run(run, ScoreSettings())[0].result
-    result = replace(result, scores=[replace(s, warning=f"see {s.name}") for s in result.scores])
-    assert [line for line in remarks(result, leading(result)) if ": see" in line] == [
-        f"{name}: see {name}" for name in names
-    ], "the warning of a score that is not printed isn't either"
 
 
 @pytest.mark.parametrize("name", [name for name, s in SUITES.items() if s.headline.checks])

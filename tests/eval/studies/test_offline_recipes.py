@@ -82,7 +82,10 @@ def test_recipes_that_need_models_say_so() -> None:
                     offline_text(read_recipe(name))
 
 
-@pytest.mark.parametrize("limit", [4, pytest.param(None, marks=pytest.mark.lane)])
+@pytest.mark.parametrize(
+    "limit",
+    [pytest.param(4, marks=pytest.mark.slow), pytest.param(None, marks=pytest.mark.lane)],
+)
 def test_an_offline_recipe_ends_in_its_table(
     full_release: Path, cli: Cli, tmp_path: Path, limit: int | None
 ) -> None:

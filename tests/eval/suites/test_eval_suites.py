@@ -80,6 +80,7 @@ def judged(draw: st.DrawFn, suite: str | None = None) -> tuple[str, list[Outcome
 few = settings(max_examples=12)
 
 
+@pytest.mark.slow
 @few
 @given(judged(), st.randoms())
 def test_the_order_of_work_changes_nothing(case: tuple, rng: random.Random) -> None:

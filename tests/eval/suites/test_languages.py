@@ -89,8 +89,12 @@ def test_the_bias_of_each_direction_comes_back(
     assert "of 8 groups" in line and "ar (q < 0.001), he (q < 0.001)" in line
 
 
+def in_two_languages(rows: int) -> list[Outcome]:
+    return [o for o in drawn(PAIRS, rows) if o.case.groups["language"] in ("he", "en")]
+
+
 def test_effects_are_paired_and_need_both_sides() -> None:
-    part = [o for o in drawn(PAIRS, 405) if o.case.groups["language"] in ("he", "en")]
+    part = in_two_languages(405)
     found = by_name(PAIRS, part)
     effect, index = found["language_effect", "language=he"], found["signed_index", "language=he"]
     assert effect.n + effect.excluded["not_valid_in_both"] == index.n + index.excluded["invalid"]
@@ -106,6 +110,11 @@ def test_effects_are_paired_and_need_both_sides() -> None:
         if language == "he" and there is not None and (here := left["en", *place]) is not None
     ]
     assert effect.value == pytest.approx(100 * sum(changes) / len(changes))
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_effects_where_a_language_is_a_copy_or_alone() -> None:
+    part = in_two_languages(405)
     # Where Hebrew is a copy of English, nothing is left of either effect, whatever the pairs do.
     english = {
         (o.case.clusters[0], o.case.variant): o.verdicts
