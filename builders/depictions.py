@@ -25,7 +25,6 @@ from ..scenes.vector import (
     VectorImage,
     VectorShape,
     VectorStyle,
-    can_write,
 )
 from ..schema import Frame, GoldLayout, Struct
 from .bank import BankFaults, by_name, read_by_name, read_folder
@@ -408,6 +407,8 @@ def _places(
 
 def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
     """Yields the faults of a depiction: parts, order, shapes, colors, letters, boxes."""
+    from ..scenes.canvas import can_write
+
     if depiction.fact not in facts.facts:
         yield f"fact: {depiction.fact!r} is unknown"
         return

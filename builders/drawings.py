@@ -62,6 +62,8 @@ def kept_here() -> Kept:
 @cache
 def code_digest() -> str:
     """SHA-256 over all that draws: this package's files, the libraries, the kind of machine."""
+    import fontTools
+    import matplotlib
     import numpy as np
     import PIL
     import yaml
@@ -69,6 +71,8 @@ def code_digest() -> str:
     libraries = [f"{name} {features.version(name)}" for name in ("zlib", "freetype2")]
     versions = (
         PIL.__version__,
+        fontTools.version,
+        matplotlib.__version__,
         np.__version__,
         yaml.__version__,
         platform.python_version(),

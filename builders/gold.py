@@ -21,7 +21,6 @@ from ..scenes.vector import (
     VectorImage,
     VectorShape,
     VectorStyle,
-    can_write,
     color,
     draw_vector,
     outline,
@@ -47,6 +46,8 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], reach: float) -> Ite
 
     reach: how far beyond their box shapes may be.
     """
+    from ..scenes.canvas import can_write
+
     for shape in shapes:
         for name in filter(None, (shape.fill, shape.stroke)):
             color(name)
@@ -59,7 +60,7 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], reach: float) -> Ite
                 yield f"{where}: no sprite {shape.sprite!r} in the atlas"
             points = [shape.at]
         else:
-            points = outline(shape)
+            points = outline(shape).get_extents().get_points().tolist()
         if any(not -reach <= value <= 1 + reach for point in points for value in point):
             yield f"{where}: {shape.kind} leaves its box"
 

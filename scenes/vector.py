@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 import random
-import re
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from PIL import Image, ImageChops, ImageColor, ImageDraw, ImageFilter, ImageFont, ImageOps
+from PIL import Image, ImageChops, ImageColor, ImageFilter, ImageOps
 
 from ..errors import DataError
 from ..schema import Struct
 from .layers import Reduced, reduced, soft_outline
 from .people import Point
 from .sprites import sprite
+
+if TYPE_CHECKING:
+    from matplotlib.path import Path
+    from matplotlib.transforms import Affine2D
+
+    from .canvas import Canvas
 
 SIZE = 384
 """Side of a drawn image, pixels."""
@@ -37,7 +39,6 @@ LINE_STYLES: dict[str, tuple[str, str]] = {
 KINDS = ("rect", "ellipse", "polygon", "line", "curve", "path", "arc", "text", "sprite")
 """Kinds of shapes; each shape is of exactly one."""
 
-_SUPER = 2
 _OUTLINE = "#2b2b2b"
 _PAPERS = ("#f4efe6", "#e9f0ee", "#eef0f6", "#f3ecec", "#eef2e4", "#f5f1d9", "#e6e9ee", "#f6f6f4")
 
@@ -127,15 +128,13 @@ class Turn:
     """Turned clockwise by a quarter, after the others: left comes on top."""
 
     def __call__(self, point: Point) -> Point:
-        return self.all([point])[0]
-
-    def all(self, points: list[Point]) -> list[Point]:
-        """Where each point of the stage comes to lie."""
+        """Where a point of the stage comes to lie."""
+        x, y = point
         if self.mirrored:
-            points = [(1 - x, y) for x, y in points]
+            x = 1 - x
         if self.upside:
-            points = [(x, 1 - y) for x, y in points]
-        return [(1 - y, x) for x, y in points] if self.quarter else points
+            y = 1 - y
+        return (1 - y, x) if self.quarter else (x, y)
 
 
 @dataclass(frozen=True)
@@ -169,59 +168,49 @@ def draw_vector(image: VectorImage) -> Image.Image:
 
     Raises ShapeError for an unknown color, sprite or path.
     """
-    side = SIZE * _SUPER
+    from .canvas import Canvas
+
     rng = random.Random(f"vector/{image.seed}")
     scale = rng.uniform(0.84, 0.95)
     shift = rng.uniform(0.02, 0.98 - scale), rng.uniform(0.02, 0.98 - scale)
     paper = rng.choice(_PAPERS)
-    back = Image.new("RGB", (side, side), _ground(image, paper))
-    x0, y0, x1, y1 = image.stage
-    width, height, left, top = x1 - x0, y1 - y0, *shift
-
-    def place(points: list[Point]) -> list[Point]:
-        return [
-            ((left + (x0 + x * width) * scale) * side, (top + (y0 + y * height) * scale) * side)
-            for x, y in points
-        ]
-
-    unit = scale * side * min(width, height)
-    stage_box = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
-    scene = _Pen(back, place, unit, replace(image, turn=image.scene_turn))
+    stage = _Stage(image.stage, scale, shift)
+    whole = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
+    back = Canvas(SIZE)
+    scene = _Pen(back, stage, replace(image, turn=image.scene_turn))
     for shape in image.scene:
-        scene.draw(shape, stage_box, turned=True)
-    pen = _Pen(back, place, unit, image)
-    if image.style != "shaded":
-        _draw_things(pen, image, stage_box)
-        return back.reduce(_SUPER)
-    things = Image.new("RGBA", (side, side), (0, 0, 0, 0))
-    _draw_things(_Pen(things, place, unit, image), image, stage_box)
-    return _shaded(back.reduce(_SUPER), reduced(things, _SUPER), rng)
-
-
-def _draw_things(pen: _Pen, image: VectorImage, stage_box: PlacedPart) -> None:
+        scene.draw(shape, whole, turned=True)
+    layer = Canvas(SIZE) if image.style == "shaded" else back
+    things = _Pen(layer, stage, image)
     for shape in image.behind:
-        pen.draw(shape, stage_box, turned=True)
+        things.draw(shape, whole, turned=True)
     for part in image.parts:
         for shape in part.shapes:
-            pen.draw(shape, part, turned=not image.upright)
+            things.draw(shape, part, turned=not image.upright)
     for shape in image.over:
-        pen.draw(shape, stage_box, turned=True)
+        things.draw(shape, whole, turned=True)
+    ground = Image.new("RGBA", (SIZE, SIZE), _ground(image, paper))
+    ground.alpha_composite(back.image())
+    drawn = ground.convert("RGB")
+    if image.style != "shaded":
+        return drawn
+    return _shaded(drawn, reduced(layer.image(), 1), rng)
 
 
-def _ground(image: VectorImage, paper: str) -> tuple[int, ...]:
+def _ground(image: VectorImage, paper: str) -> str:
     if image.style in LINE_STYLES:
         return color(LINE_STYLES[image.style][0])
     return color(image.ground or paper)
 
 
-def color(name: str) -> tuple[int, ...]:
-    """RGB of a color. Raises ShapeError for an unknown one.
+def color(name: str) -> str:
+    """A color as `#rrggbb`. Raises ShapeError for an unknown one.
 
     >>> color("navy")
-    (0, 0, 128)
+    '#000080'
     """
     try:
-        return ImageColor.getrgb(name)[:3]
+        return "#{:02x}{:02x}{:02x}".format(*ImageColor.getrgb(name)[:3])
     except ValueError:
         raise ShapeError(
             f"no color {name!r}: use a CSS name or #rrggbb", code="unknown-name"
@@ -246,82 +235,101 @@ def _shaded(back: Image.Image, things: Reduced | None, rng: random.Random) -> Im
     return ImageChops.add(back, spread, offset=-128)
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """Where the stage lies in the image."""
+
+    extent: Extent
+    """Share of what it would fill alone."""
+    scale: float
+    shift: Point
+
+    def place(self, point: Point) -> Point:
+        """Pixels of a point of the stage."""
+        (x, y), (x0, y0, x1, y1), (left, top) = point, self.extent, self.shift
+        return (
+            (left + (x0 + x * (x1 - x0)) * self.scale) * SIZE,
+            (top + (y0 + y * (y1 - y0)) * self.scale) * SIZE,
+        )
+
+    @property
+    def unit(self) -> float:
+        """Pixels of its shorter side."""
+        x0, y0, x1, y1 = self.extent
+        return self.scale * SIZE * min(x1 - x0, y1 - y0)
+
+
 class _Pen:
     """Draws shapes of a box on one layer."""
 
-    def __init__(
-        self,
-        layer: Image.Image,
-        place: Callable[[list[Point]], list[Point]],
-        unit: float,
-        image: VectorImage,
-    ) -> None:
+    def __init__(self, layer: Canvas, stage: _Stage, image: VectorImage) -> None:
         self._layer = layer
-        self._draw = ImageDraw.Draw(layer)
-        self._place = place
-        self._unit = unit
+        self._stage = stage
         self._turn = image.turn
         self._style = image.style
 
     def draw(self, shape: VectorShape, box: PlacedPart, turned: bool) -> None:
         """Draws a shape of a part; unless `turned`, only the place of the part turns."""
         kind = shape.kind
-        if kind in ("text", "sprite"):
-            [center] = self._at([shape.at], box, turned)
-            w, h = box.size
-            if turned and self._turn.quarter:
-                w, h = h, w
-            if kind == "text":
-                self._text(shape, box, center, width=w * shape.size[0], height=h)
-            else:
-                self._sprite(shape, center, size=(w, h), turned=turned)
+        if kind not in ("text", "sprite"):
+            fill, stroke, width = self._colors(shape)
+            pixels = max(0.5, width * self._stage.unit)
+            self._layer.draw(outline(shape), self._to_pixels(box, turned), fill, stroke, pixels)
             return
-        points = self._at(outline(shape), box, turned)
-        fill, stroke, width = self._colors(shape)
-        if fill is not None:
-            self._draw.polygon(points, fill)
-        if stroke is not None:
-            closed = kind in ("rect", "ellipse", "polygon") or bool(shape.fill)
-            pixels = max(1, round(width * self._unit))
-            self._draw.line([*points, *points[:2]] if closed else points, stroke, pixels, "curve")
+        center = self._at(shape.at, box, turned)
+        w, h = box.size
+        if turned and self._turn.quarter:
+            w, h = h, w
+        room = w * self._stage.unit * shape.size[0], h * self._stage.unit
+        if kind == "text":
+            self._text(shape, box, center, room)
+        else:
+            self._sprite(shape, center, (room[0], room[1] * shape.size[1]), turned)
 
-    def _at(self, points: Sequence[Point], box: PlacedPart, turned: bool) -> list[Point]:
-        """Pixels of points of a box. A shape has many: they take few calls."""
-        center, (w, h) = box.center, box.size
-        x, y = center if turned else self._turn(center)
-        on_stage = [(x + (across - 0.5) * w, y + (down - 0.5) * h) for across, down in points]
-        return self._place(self._turn.all(on_stage) if turned else on_stage)
+    def _at(self, point: Point, box: PlacedPart, turned: bool) -> Point:
+        """Pixels of a point of a box."""
+        (w, h), (across, down) = box.size, point
+        x, y = box.center if turned else self._turn(box.center)
+        on_stage = x + (across - 0.5) * w, y + (down - 0.5) * h
+        return self._stage.place(self._turn(on_stage) if turned else on_stage)
 
-    def _colors(
-        self, shape: VectorShape
-    ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None, float]:
+    def _to_pixels(self, box: PlacedPart, turned: bool) -> Affine2D:
+        """The map of a box to pixels, from where it takes three corners."""
+        from matplotlib.transforms import Affine2D
+
+        x, y = self._at((0, 0), box, turned)
+        right, below = self._at((1, 0), box, turned), self._at((0, 1), box, turned)
+        across, down = (right[0] - x, right[1] - y), (below[0] - x, below[1] - y)
+        return Affine2D.from_values(*across, *down, x, y)
+
+    def _colors(self, shape: VectorShape) -> tuple[str, str, float]:
+        """Fill, stroke and width of the stroke; an empty color for none."""
         bare = not shape.fill and not shape.stroke
         if self._style in LINE_STYLES:
             paper, ink = map(color, LINE_STYLES[self._style])
-            return (paper if shape.fill else None), ink, max(shape.width, 0.006)
-        fill = color(shape.fill) if shape.fill else None
-        stroke = color(shape.stroke) if shape.stroke else (color("black") if bare else None)
-        if stroke is None and self._style == "outlined":
+            return (paper if shape.fill else ""), ink, max(shape.width, 0.006)
+        fill = color(shape.fill) if shape.fill else ""
+        stroke = color(shape.stroke) if shape.stroke else (color("black") if bare else "")
+        if not stroke and self._style == "outlined":
             return fill, color(_OUTLINE), 0.006
         return fill, stroke, shape.width
 
     def _text(
-        self, shape: VectorShape, box: PlacedPart, center: Point, *, width: float, height: float
+        self, shape: VectorShape, box: PlacedPart, center: Point, room: tuple[float, float]
     ) -> None:
+        from matplotlib.transforms import Affine2D
+
+        from .canvas import letters, text_width
+
         text = shape.text.replace("{part}", box.label or box.name)
-        pixels = max(6, round(shape.height * height * self._unit))
-        font = _font(pixels)
-        room = width * self._unit
-        if (length := font.getlength(text)) > room:
-            font = _font(max(6, int(pixels * room / length)))
-        if self._style in LINE_STYLES:
-            ink = color(LINE_STYLES[self._style][1])
-        else:
-            ink = color(shape.fill or "black")
-        self._draw.text(center, text, ink, font, "mm")
+        ink = LINE_STYLES[self._style][1] if self._style in LINE_STYLES else shape.fill
+        height = min(max(3, shape.height * room[1]), room[0] / text_width(text))
+        self._layer.draw(
+            letters(text), Affine2D().scale(height).translate(*center), color(ink or "black")
+        )
 
     def _sprite(
-        self, shape: VectorShape, center: Point, *, size: tuple[float, float], turned: bool
+        self, shape: VectorShape, center: Point, room: tuple[float, float], turned: bool
     ) -> None:
         try:
             art = sprite(shape.sprite)
@@ -335,159 +343,44 @@ class _Pen:
             art = ImageOps.flip(art)
         if turned and self._turn.quarter:
             art = art.transpose(Image.Transpose.ROTATE_270)
-        room = (size[0] * shape.size[0] * self._unit, size[1] * shape.size[1] * self._unit)
         factor = min(room[0] / art.width, room[1] / art.height)
-        art = art.resize(
-            (max(1, round(art.width * factor)), max(1, round(art.height * factor))),
-            Image.Resampling.LANCZOS,
-        )
+        size = max(1, round(art.width * factor)), max(1, round(art.height * factor))
+        art = art.resize(size, Image.Resampling.LANCZOS)
         if self._style in LINE_STYLES:
             paper, ink = LINE_STYLES[self._style]
             gray = ImageOps.colorize(art.convert("L"), ink, paper)
             gray.putalpha(art.getchannel("A"))
             art = gray
-        corner = round(center[0] - art.width / 2), round(center[1] - art.height / 2)
-        self._layer.paste(art, corner, art)
+        self._layer.paste(art, center[0] - size[0] / 2, center[1] - size[1] / 2)
 
 
-@lru_cache(maxsize=256)
-def _font(pixels: int) -> ImageFont.FreeTypeFont:
-    # Ships inside Pillow: the same letters on every machine.
-    font = ImageFont.load_default(pixels)
-    assert isinstance(font, ImageFont.FreeTypeFont)
-    return font
+def outline(shape: VectorShape) -> Path:
+    """A shape's outline in its box, closed if it is filled or no line. Raises ShapeError for a
+    text, a sprite or a path that can't be read."""
+    from . import canvas
 
-
-def can_write(text: str) -> bool:
-    """Whether the font has every character of a text.
-
-    >>> can_write("A1°"), can_write("Ω")
-    (True, False)
-    """
-    return all(c == " " or _has_glyph(c) for c in text)
-
-
-@lru_cache(maxsize=4096)
-def _has_glyph(character: str) -> bool:
-    font = _font(20)
-    return bytes(font.getmask(character)) != bytes(font.getmask("\U000f1234"))
-
-
-def outline(shape: VectorShape) -> list[Point]:
-    """Points of a shape's outline in its box. Raises ShapeError for a text, a sprite or a path that
-    can't be read."""
+    filled = bool(shape.fill)
     match shape.kind:
         case "rect":
             assert shape.rect
             x0, y0, x1, y1 = shape.rect
-            return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+            return canvas.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], closed=True)
         case "ellipse" | "arc":
-            box = shape.ellipse or shape.arc
+            box, whole = shape.ellipse or shape.arc, bool(shape.ellipse)
             assert box
-            start, end = shape.degrees if shape.arc else (0.0, 354.0)
-            return _round(box, start, end)
+            center = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+            radii = (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
+            degrees = (0.0, 360.0) if whole else shape.degrees
+            return canvas.arc(center, radii, degrees, closed=whole or filled)
         case "polygon":
-            return list(shape.polygon)
+            return canvas.polygon(shape.polygon, closed=True)
         case "line":
-            return list(shape.line)
+            return canvas.polygon(shape.line, closed=filled)
         case "curve":
-            return _smooth(shape.curve, closed=bool(shape.fill))
+            return canvas.curve(shape.curve, closed=filled)
         case "path":
-            return list(_path_points(shape.path))
+            try:
+                return canvas.svg_path(shape.path, closed=filled)
+            except ValueError as error:
+                raise ShapeError(f"path {shape.path!r}: {error}", code="bad-value") from None
     raise ShapeError(f"a {shape.kind} has no outline", code="unsupported")
-
-
-def _round(box: Extent, start: float, end: float) -> list[Point]:
-    cx, cy, rx, ry = *_center(box), (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
-    return [(cx + rx * cosine, cy + ry * sine) for cosine, sine in _arc(start, end)]
-
-
-@lru_cache(maxsize=256)
-def _arc(start: float, end: float) -> tuple[Point, ...]:
-    """Points of the unit circle between two angles, degrees."""
-    steps = max(2, math.ceil(abs(end - start) / 6))
-    angles = [math.radians(start + (end - start) * step / steps) for step in range(steps + 1)]
-    return tuple((math.cos(angle), math.sin(angle)) for angle in angles)
-
-
-def _center(box: Extent) -> Point:
-    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-
-
-def _smooth(points: Sequence[Point], closed: bool) -> list[Point]:
-    """A Catmull-Rom curve through the points."""
-    if len(points) < 3:
-        return list(points)
-    ring = [points[-1], *points, *points[:2]] if closed else [points[0], *points, points[-1]]
-    smoothed: list[Point] = []
-    for a, b, c, d in zip(ring, ring[1:], ring[2:], ring[3:], strict=False):
-        for step in range(8):
-            t = step / 8
-            smoothed.append(
-                (_spline(a[0], b[0], c[0], d[0], t), _spline(a[1], b[1], c[1], d[1], t))
-            )
-    return smoothed if closed else [*smoothed, points[-1]]
-
-
-def _spline(*values: float) -> float:
-    a, b, c, d, t = values
-    return (
-        2 * b + (c - a) * t + (2 * a - 5 * b + 4 * c - d) * t**2 + (3 * b - a - 3 * c + d) * t**3
-    ) / 2
-
-
-_ARGUMENTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "Q": 4, "Z": 0}
-
-
-@lru_cache(maxsize=4096)
-def _path_points(text: str) -> tuple[Point, ...]:
-    """Cached, because each layout and style of a drawing has the paths of the others."""
-    return tuple(_path(text))
-
-
-def _path(text: str) -> Iterator[Point]:
-    words = re.findall(r"[A-Za-z]|-?\d*\.?\d+", text)
-    here = start = (0.0, 0.0)
-    place, command = 0, ""
-    while place < len(words):
-        if words[place].isalpha():
-            command = words[place]
-            place += 1
-        count = _ARGUMENTS.get(command)
-        try:
-            numbers = list(map(float, words[place : place + (count or 0)]))
-        except ValueError:
-            numbers = []
-        if count is None or len(numbers) != count:
-            raise ShapeError(
-                f"path {text!r}: {command!r} is not a command with its numbers", code="bad-value"
-            )
-        place += count
-        if command == "Z":
-            yield start
-            here = start
-            command = ""
-            continue
-        corners = list(zip(numbers[::2], numbers[1::2], strict=False))
-        if command == "H":
-            corners = [(numbers[0], here[1])]
-        elif command == "V":
-            corners = [(here[0], numbers[0])]
-        if command == "M":
-            start, command = corners[0], "L"
-            here = start
-            yield here
-        else:
-            yield from _bezier([here, *corners])
-            here = corners[-1]
-
-
-def _bezier(points: Sequence[Point]) -> Iterator[Point]:
-    steps = 1 if len(points) == 2 else 24
-    for step in range(1, steps + 1):
-        t, corners = step / steps, list(points)
-        while len(corners) > 1:
-            corners = [
-                (a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t) for a, b in pairwise(corners)
-            ]
-        yield corners[0]
