@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -17,6 +17,7 @@ from typing import Any
 from PIL import Image
 
 from ...agents.budget import Budget
+from ...agents.chat import BackendError
 from ...agents.spending import SPENDING
 from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
@@ -328,7 +329,9 @@ class _Planner:
         except CounterpriorError as error:
             self._cannot_open(f"generator {name}", error)
         else:
-            self._check_model("generators", [run.run for run in runs], spec, generator.identity())
+            with suppress(BackendError):  # of a step's model, which is opened and listed apart
+                names = [run.run for run in runs]
+                self._check_model("generators", names, spec, generator.identity())
         probed = set()
         for run in runs:
             look, cases = self._look(run), self._left(run)
