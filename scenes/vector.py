@@ -55,13 +55,13 @@ class VectorShape(Struct):
     ellipse: Extent | None = None
     """The ellipse in a box."""
     polygon: tuple[Point, ...] = ()
-    """Corners of a closed polygon."""
+    """Corners of a closed polygon; for holes, see `path`."""
     line: tuple[Point, ...] = ()
     """Points joined by straight lines; an outline, never filled."""
     curve: tuple[Point, ...] = ()
     """Points joined by a smooth curve; closed where it has a fill."""
     path: str = ""
-    """An SVG path of M, L, H, V, C, Q and Z, absolute."""
+    """Data of an SVG path. As in SVG, what runs round a point in both directions is a hole."""
     arc: Extent | None = None
     """Part of the outline of an ellipse, by `degrees`."""
     text: str = ""
