@@ -94,6 +94,11 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
         try:
             rows = csv.DictReader(file)
             columns = [name for name in rows.fieldnames or () if name]
+            if len(columns) == 1 and (other := next((c for c in ";\t" if c in columns[0]), "")):
+                raise RowError(
+                    f"{path}:1: fields are divided by {other!r}: save it with commas",
+                    code="bad-csv",
+                )
             if twice := [name for name in columns if columns.count(name) > 1]:
                 raise RowError(
                     f"{path}:1: the column {twice[0]!r} is there twice: remove one",
@@ -106,7 +111,11 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, PlainRow]]:
                         code="bad-csv",
                     )
                 yield number, row
-        except (csv.Error, UnicodeError) as error:
+        except UnicodeError:
+            raise RowError(
+                f"{path}: not UTF-8 after line {number}: save it as UTF-8", code="bad-csv"
+            ) from None
+        except csv.Error as error:
             raise RowError(
                 f"{path}: not CSV after line {number} ({error})", code="bad-csv"
             ) from None

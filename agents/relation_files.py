@@ -39,8 +39,10 @@ def read_prompts(path: Path) -> list[tuple[str, str]]:
     """Id (a hash of the text) and text of every distinct line that is not blank."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise DataError(f"{path}: no file of prompts ({error})", code="no-such-file") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8: save it as UTF-8", code="bad-encoding") from None
     texts = dict.fromkeys(line.strip() for line in lines if line.strip())
     return [(hashlib.sha256(text.encode()).hexdigest()[:12], text) for text in texts]
 

@@ -175,6 +175,25 @@ def test_rejects_malformed_lines_by_number(name: str, content: bytes, tmp_path: 
         list(read_rows(path))
 
 
+@pytest.mark.parametrize(
+    ("content", "fact"),
+    [
+        ("case;question;label\na;order;first_left\n", "1: fields are divided by ';'"),
+        ("case\tlabel\na\tfirst_left\n", "1: fields are divided by '\\t'"),
+        ("case,label\n\xe4,first_left\n", " not UTF-8 after line 1: save it as UTF-8"),
+    ],
+)
+def test_a_spreadsheet_s_own_csv_is_named_with_its_remedy(
+    content: str, fact: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(content, "latin-1")
+    with raises("bad-csv", f"{path}:{fact}", error=DataError):
+        list(read_rows(path))
+    path.write_text("case\na;b\n")
+    assert list(read_rows(path)) == [(2, {"case": "a;b"})]
+
+
 def test_a_pipe_in_place_of_a_table_is_not_waited_for(release_copy: Path) -> None:
     (table, *_) = sorted(release_copy.rglob("*.parquet"))
     table.unlink()
