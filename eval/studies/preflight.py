@@ -17,7 +17,6 @@ from typing import Any
 from PIL import Image
 
 from ...agents.budget import Budget
-from ...agents.chat import BackendError
 from ...agents.spending import SPENDING
 from ...errors import CounterpriorError, DataError
 from ...progress import Progress, silent
@@ -329,7 +328,7 @@ class _Planner:
         except CounterpriorError as error:
             self._cannot_open(f"generator {name}", error)
         else:
-            with suppress(BackendError):  # of a step's model, which is opened and listed apart
+            with suppress(CounterpriorError):  # of a step's model, which is listed apart
                 names = [run.run for run in runs]
                 self._check_model("generators", names, spec, generator.identity())
         probed = set()

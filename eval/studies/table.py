@@ -15,7 +15,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ...specs import Spec
 from ..core import ALL, Score, describe, without_nan
 from ..engine.image_scores import scoring_identity
 from ..engine.run import RunHeader
@@ -214,7 +213,8 @@ def described(model: Mapping[str, Any]) -> str:
     identity = model["identity"]
     if "spec" not in model:  # published detections, which no spec opens
         return describe(identity)
-    folder = Path(Spec.parse(model["spec"].partition(" + ")[0]).argument)
+    # Of a round trip, whose steps have options of their own, this is no folder.
+    folder = Path(model["spec"].partition(" + ")[0].partition("?")[0].partition(":")[2])
     if folder.name and folder.name == identity.get("model") and len(folder.parts) > 1:
         identity = {**identity, "model": "/".join(folder.parts[-2:])}
     return describe(identity)

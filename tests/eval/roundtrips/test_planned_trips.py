@@ -76,7 +76,7 @@ def test_plan_excludes_finished_steps(tmp_path: Path) -> None:
     assert not run_study(file, out).failures
     kinds = Counter(what.partition(" ")[0] for what in doubles.DID)
     assert kinds["tell"] + kinds["draw"] <= sum(PER_ROW.values()) * ROWS
-    assert not plan_study(file, out).parts
+    assert not plan_study(file, out).workloads
 
 
 def test_money_of_captions_and_images_and_what_would_fail(
