@@ -12,6 +12,7 @@ from functools import cache
 from io import BytesIO
 from typing import NamedTuple
 
+import numpy as np
 from PIL import Image, ImageChops
 from pydantic import TypeAdapter
 
@@ -60,7 +61,11 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], reach: float) -> Ite
                 yield f"{where}: no sprite {shape.sprite!r} in the atlas"
             points = [shape.at]
         else:
-            points = outline(shape).get_extents().get_points().tolist()
+            path = outline(shape)
+            corners = np.asarray(path.vertices)
+            if corners.min() < -reach or corners.max() > 1 + reach:  # controls of curves may be
+                corners = path.get_extents().get_points()
+            points = corners.tolist()
         if any(not -reach <= value <= 1 + reach for point in points for value in point):
             yield f"{where}: {shape.kind} leaves its box"
 
