@@ -322,6 +322,8 @@ class _Pen:
         from .canvas import letters, text_width
 
         text = shape.text.replace("{part}", box.label or box.name)
+        if not text:
+            return  # the stage is no part, and has no name
         ink = LINE_STYLES[self._style][1] if self._style in LINE_STYLES else shape.fill
         height = min(max(3, shape.height * room[1]), room[0] / text_width(text))
         self._layer.draw(

@@ -170,3 +170,9 @@ def test_pairs_that_a_depiction_can_not_draw_are_named(pairs: Any, reason: tuple
     known = {pair.id: pair for listed in BANKS.pairs.values() for pair in listed}
     with raises(*reason, error=BankError):
         drawable_pairs({"flags": [depiction]}, known, BANKS.facts)
+
+
+def test_the_name_of_a_part_is_nothing_on_the_stage() -> None:
+    shape = VectorShape(text="{part}")
+    plain = draw_vector(VectorImage((), ground="white"))
+    assert draw_vector(VectorImage((), scene=(shape,), ground="white")) == plain
