@@ -50,7 +50,7 @@ def test_tiny_models_end_in_the_paper_s_table_killed_and_resumed(
             "image": f"diffusers:{checkpoint('flux-kontext')}?{KONTEXT}",
             "text": chat.replace("m-1", "editor"),
         },
-        "judges": {"Qwen3-VL-8B": chat.replace("m-1", "looks")},
+        "judges": {"PaliGemma2": chat.replace("m-1", "looks")},
         "text_judges": {"Qwen2.5": chat.replace("m-1", "reads")},
     }
     # The any-to-any model draws nothing here: its texts stand, and its images are said to fail.
