@@ -41,7 +41,7 @@ from .show_results import print_done, print_results
 
 if TYPE_CHECKING:
     from ..cards.pull_request import Benchmark
-    from ..eval.results.scoring import ScoreSettings
+    from ..eval.results.scoring import Result, ScoreSettings
 
 
 def prompts(
@@ -99,7 +99,9 @@ def judge(
 
     settings, scale = questions.settings(revision), workers.scale()
     with progress_bar() as progress:
-        print_done(judge_run(run, judges, settings, calls.cost(), progress, scale=scale))
+        done = judge_run(run, judges, settings, calls.cost(), progress, scale=scale)
+        print_done(done)
+    done.check_answered()
 
 
 def score(
@@ -130,7 +132,8 @@ def score(
     Example: `counterprior score run --labels labels.csv --json`
     """
     settings = judges.settings(labels=labels, card=card, gold=gold, latent=latent)
-    _print_scores(runs, settings, json, groups=groups, explain=explain)
+    for result in _print_scores(runs, settings, json, groups=groups, explain=explain):
+        result.check_answered()
 
 
 def _print_scores(
@@ -140,7 +143,7 @@ def _print_scores(
     *,
     groups: bool = False,
     explain: bool = False,
-) -> None:
+) -> Sequence[Result]:
     from ..eval.results.parallel import score_results
     from ..eval.results.scoring import results_json, write_results
 
@@ -151,6 +154,7 @@ def _print_scores(
         print(results_json(results))
     else:
         print_results(results, groups, explain)
+    return results
 
 
 def evaluate(
@@ -201,19 +205,19 @@ def evaluate(
     settings, scale = questions.settings(rows.revision), workers.scale()
     with progress_bar() as progress:
         check = CheckFirst(gold or out / FOLDER, judges, settings, progress=progress, scale=scale)
-        print_done(
-            evaluate_run(
-                run,
-                maker,
-                judges,
-                settings,
-                cost=calls.cost(),
-                progress=progress,
-                scale=scale,
-                before=None if unchecked else check,
-            )
+        done = evaluate_run(
+            run,
+            maker,
+            judges,
+            settings,
+            cost=calls.cost(),
+            progress=progress,
+            scale=scale,
+            before=None if unchecked else check,
         )
+        print_done(done)
     _score_unless_shard(out, workers.shard, json, explain)
+    done.check_answered()
 
 
 def _score_unless_shard(out: Path, shard: str, json: bool, explain: bool) -> None:

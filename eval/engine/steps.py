@@ -74,6 +74,13 @@ class Done:
     """Errors of judges that don't answer, or of which every call failed, where
     `JudgeSettings.despite_failures` lets the others go on."""
 
+    def check_answered(self) -> None:
+        """Raises RunFailed where no image was made, JudgeFailed for the first judge without an
+        answer that counts."""
+        self.run.check_made()
+        for log, _ in self.judged:
+            log.check_answered()
+
     def raise_failure(self) -> None:
         """Raises BackendError or JudgeFailed for the first judge that failed, if any."""
         for failure in self.failures:

@@ -33,7 +33,7 @@ from ..methods.candidates import chose
 from ..stats.agreement import krippendorff_alpha
 from ..stats.comparison import false_discovery
 from ..stats.estimate import value_text
-from ..store.verdicts import Answered, VerdictLog
+from ..store.verdicts import Answered, VerdictLog, check_silence, silence
 from ..suites import SUITES, open_gold, open_suite
 from ..suites.base import Suite
 from ..suites.scoring import factor_of
@@ -107,14 +107,18 @@ class Result:
     """Question -> Krippendorff's alpha of all judges of the run, and of people if labeled;
     only where two or more answered it."""
     notes: tuple[str, ...] = ()
+    """Caveats for the reader of the scores."""
     doubts: tuple[str, ...] = ()
     """Notes that say why nothing of this judge can be believed; each is among the notes, too."""
-    """Caveats for the reader of the scores."""
 
     @property
     def marks(self) -> tuple[str, ...]:
         """Marks of its scores, each once."""
         return marks_of(self.scores)
+
+    def check_answered(self) -> None:
+        """Raises JudgeFailed where the judge was asked and gave no answer that counts."""
+        check_silence(f"{self.folder}: {self.judge}", self.card.failures, self.card.asked)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; NaN as None."""
@@ -448,7 +452,7 @@ def _score(
         left_out += f" ({suite.headline.score} {with_all} with all of them, {without} without)"
     notes += [left_out] if left_out else []
     doubts = [left_out] if check is not None and check.failed else []
-    if doubt := _silence(log, judged):
+    if doubt := silence(log.name, card.failures, card.asked):
         doubts.append(doubt)
         notes.append(doubt)
     if labels and settings.labels and (note := draw_note(settings.labels)):
@@ -651,11 +655,18 @@ def _notes(
     notes += run_notes
     errors = Counter(v.raw for o in judged for v in o.verdicts.values() if v.label == "error")
     notes += reasons(errors, " of the judge")
-    unread = [v for o in judged for v in o.verdicts.values() if v.label == "unparsed"]
+    unread = [
+        (outcome.case.id, question, verdict)
+        for outcome in judged
+        for (question, _), verdict in outcome.verdicts.items()
+        if verdict.label == "unparsed"
+    ]
     if unread:
+        case, question, first = unread[0]
+        labels = next(a.labels for a in log.of(case).values() if a.question == question)
         notes.append(
             f"{len(unread):,} answers could not be read as a label of their question, the first: "
-            f"{shortened(unread[0].raw)}"
+            f"{shortened(first.raw)} (labels of {question}: {', '.join(labels)})"
         )
     notes += [
         f"{probe}: the judge gives the same answer {report.consistency:.1%} of {report.n:,} times. "
@@ -667,16 +678,6 @@ def _notes(
     if unjudged:
         notes.append(f"{unjudged:,} of {len(judged):,} images are not judged yet")
     return notes
-
-
-def _silence(log: VerdictLog, judged: Sequence[Outcome]) -> str:
-    """What to say of a judge that was asked and gave no answer that counts; else empty."""
-    labels = Counter(v.label for outcome in judged for v in outcome.verdicts.values() if v.failed)
-    asked = sum(len(outcome.verdicts) for outcome in judged)
-    if not asked or labels.total() < asked:
-        return ""
-    counts = ", ".join(f"{n:,} {label}" for label, n in labels.most_common())
-    return f"{log.name} gave no answer that counts: {counts} of {asked:,}"
 
 
 def _alpha(judged: Sequence[Sequence[Outcome]], labels: Labels) -> dict[str, float]:

@@ -33,7 +33,8 @@ def judging_identity(judge: Mapping[str, str], persona: str, frames: str = USUAL
 
 
 class JudgeFailed(RunFailed):
-    """A judge of which every call failed; the message holds the first cause."""
+    """A judge of which every call failed, where the message holds the first cause, or of whose
+    answers none counts."""
 
     questions = 0
     """How many calls those were."""
@@ -250,6 +251,15 @@ class VerdictLog:
         if answered.verdict.label == "error":
             tally.errors[answered.verdict.raw] += 1
 
+    def check_answered(self) -> None:
+        """Raises JudgeFailed where it holds verdicts and none of them is an answer."""
+        failures = Counter[str]()
+        for answered in self:
+            if not answered.verdict.failed:
+                return
+            failures[answered.verdict.label] += 1
+        check_silence(self.name, failures, failures.total())
+
     def ask(
         self, judge: Judge, questions: Iterable[OpenQuestion], tally: Tally
     ) -> Iterator[Answered]:
@@ -289,3 +299,24 @@ def check_tally(name: str, tally: Tally) -> None:
         )
         failed.questions = tally.labels["error"]
         raise failed
+
+
+def silence(name: str, failures: Mapping[str, int], asked: int) -> str:
+    """Sentence on a judge that was asked and gave no answer that counts; else empty.
+
+    failures: failure -> number of its verdicts. asked: number of all of its verdicts.
+
+    >>> silence("pixels", {"refused": 1, "unparsed": 3}, 4)
+    'pixels gave no answer that counts: 3 unparsed, 1 refused of 4'
+    """
+    if not asked or sum(failures.values()) < asked:
+        return ""
+    counts = ", ".join(f"{n:,} {label}" for label, n in Counter(failures).most_common())
+    return f"{name} gave no answer that counts: {counts} of {asked:,}"
+
+
+def check_silence(name: str, failures: Mapping[str, int], asked: int) -> None:
+    """Raises JudgeFailed where `silence` has something to say."""
+    if why := silence(name, failures, asked):
+        remedy = "read what it answered in its folder of `verdicts`, or name another judge"
+        raise JudgeFailed(why, remedy, code="all-failed")

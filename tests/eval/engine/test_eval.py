@@ -106,6 +106,38 @@ def test_resumed_run_makes_no_image_again(judged: Path, tmp_path: Path, cli: Run
     assert (run / "images.jsonl").read_bytes() == before[0]
 
 
+def test_commands_end_with_1_where_a_judge_has_no_answer_that_counts(
+    judged: Path, text_release: Path, tmp_path: Path, cli: Run_
+) -> None:
+    mute, run = "python:gold_judges:mute", tmp_path / "run"
+    shutil.copytree(judged, run)
+    made = sum(image.status == "made" for image in Run.open(run).images().values())
+    silent = f"gave no answer that counts: {made} unparsed of {made}"
+    asked = ("eval", "--suite", "t2i_homogenization", "--data", text_release, "--limit", 10)
+    evaluated = cli(*asked, "--generator", RENDER, "--judge", mute, "--unchecked", "--out", run)
+    for done in (
+        evaluated,
+        cli("judge", run, "--judge", mute),  # asks nothing again
+        cli("score", run, "--judge", mute),
+    ):
+        assert done.returncode == 1 and silent in done.stderr, done.stdout + done.stderr
+        assert "[all-failed]" in done.stderr
+    (labels,) = re.findall(r"\(labels of order: (.+?)\)", " ".join(done.stdout.split()))
+    assert {*labels.split(", ")} == {"first_left", "first_right", "invalid"}
+    assert cli("score", run, "--judge", "pixels").returncode == 0
+
+
+def test_a_run_without_an_image_has_nothing_to_judge(
+    text_release: Path, tmp_path: Path, cli: Run_
+) -> None:
+    (tmp_path / "none").mkdir()
+    asked = ("--suite", "t2i_homogenization", "--data", text_release, "--limit", 1)
+    folder, run = ("--generator", f"folder:{tmp_path / 'none'}"), tmp_path / "run"
+    assert cli("generate", *asked, *folder, "--out", run).returncode == 1
+    done = cli("judge", run, "--judge", "pixels")
+    assert done.returncode == 1 and "no image to judge (2 missing)" in done.stderr
+
+
 def test_a_folder_is_one_run_only(judged: Path, text_release: Path, cli: Run_) -> None:
     done = cli(
         "generate",
