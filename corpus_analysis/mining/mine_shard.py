@@ -75,6 +75,13 @@ class MineSettings:
             "miner": {"prefilter": self.prefilter, "fast": self.fast},
         }
 
+    def reads(self, shard: Shard) -> dict[str, Any]:
+        """The file of a shard and the options that choose its rows and columns, as the manifest
+        records them."""
+        options = asdict(self.source)
+        del options["paths"]
+        return {"file": shard.source, "size": shard.size, "options": options}
+
 
 @dataclass(frozen=True)
 class Job:
@@ -208,6 +215,7 @@ class ShardMiner:
             "model": self.miner.parser.model,
             "speedup": self.miner.parser.speedup,
             "sha256": sha256_file(Path(job.target)),
+            "reads": self.settings.reads(job.shard),
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "cpu_s": {
                 "read_and_gate": round(read - began, 3),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...errors import UsageError
 from ...eval.store.shards import owns_row, shard_log
@@ -19,7 +20,7 @@ from ...storage import PARTIAL, RecordLog, read_records
 from ..captions.gate import REASONS
 from ..captions.parser import installed_model, single_threaded
 from ..errors import CorpusError
-from ..sources.shards import list_shards
+from ..sources.shards import Shard, list_shards
 from .mine_shard import UNLIKE, Job, MineSettings, MineShards, ShardEntry
 
 PAIRS = "pairs"
@@ -100,20 +101,27 @@ def mine_pairs(settings: MineSettings, out: Path, scale: Scale, progress: Progre
     `scale.shard`, mines every Nth shard and counts these. One process per folder, or per share of
     the run: the caller holds the lock.
 
-    Raises SourceError, OntologyError, ModelMissing and UsageError before any work, MineError if
-    shards failed, and RunFailed if workers keep dying.
+    Raises SourceError, OntologyError, ModelMissing and UsageError before any work, e.g. for a
+    folder with pairs of another source or sample; MineError if shards failed, and RunFailed if
+    workers keep dying.
     """
     installed_model()  # before starting workers that would only fail without it
     folder = out / PAIRS
     _check_folder(folder)
     shard_of_run = scale.shard
-    shards = enumerate(list_shards(settings.source))
-    own_shards = (shard for number, shard in shards if owns_row(shard_of_run, number))
+    shards = list_shards(settings.source)
+    own_shards = (shard for n, shard in enumerate(shards) if owns_row(shard_of_run, n))
     jobs = [Job.of(shard, folder, settings) for shard in own_shards]
     folder.mkdir(parents=True, exist_ok=True)
-    if shard_of_run is None:  # otherwise files of other processes would be removed
+    # A process with a share of the work writes its own files, and removes none.
+    written = [Path(job.target) for job in jobs] if shard_of_run else folder.glob("*.parquet")
+    mined = _mined(out, written)
+    keys = {job.key for job in jobs}
+    done = {entry["key"]: entry for entry in mined if entry["key"] in keys}
+    kept = {entry["shard"] for entry in done.values()}
+    _check_replaced(out, (e for e in mined if e["shard"] not in kept), shards, settings)
+    if shard_of_run is None:
         _sweep(folder, jobs)
-    done = _finished(out, jobs)
     # Large files first, so that no worker is left alone with one at the end.
     todo = sorted((job for job in jobs if job.key not in done), key=lambda job: -job.shard.size)
     progress("shards", len(jobs) - len(todo), len(jobs))
@@ -166,20 +174,56 @@ def _single_threaded_workers() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _finished(out: Path, jobs: Iterable[Job]) -> dict[str, ShardEntry]:
-    """Manifest entries of the jobs whose file is there as it was mined, by key, whoever mined them.
+def _mined(out: Path, files: Iterable[Path]) -> list[ShardEntry]:
+    """Manifest entries of these files of pairs, where they are there as they were mined, whoever
+    mined them.
 
     A run with other settings, also one that was killed, leaves other files of the same names.
     """
-    digests = {
-        job.key: sha256_file(target) for job in jobs if (target := Path(job.target)).exists()
-    }
-    return {
-        entry["key"]: entry
+    digests = {file.stem: sha256_file(file) for file in files if file.exists()}
+    return [
+        entry
         for manifest in sorted(out.glob(f"{_LOG}*.jsonl"))
         for entry in read_records(manifest)
-        if "error" not in entry and digests.get(entry["key"]) == entry["sha256"]
-    }
+        if "error" not in entry and digests.get(entry["shard"]) == entry["sha256"]
+    ]
+
+
+def _check_replaced(
+    out: Path, replaced: Iterable[ShardEntry], shards: Iterable[Shard], settings: MineSettings
+) -> None:
+    """Raises UsageError where a run would replace pairs by those of another source or sample.
+
+    replaced: manifest entries of pairs that are mined anew, or removed. Another version of the
+    miner may replace them: it reads the same rows.
+    """
+    reads_by_file = {shard.source: settings.reads(shard) for shard in shards}
+    options = settings.source
+    for entry in replaced:
+        if (there := entry.get("reads")) is None:
+            continue
+        file = there["file"]
+        differences = [
+            f"{_option(name, value)} there, {_option(name, getattr(options, name))} asked"
+            for name, value in there["options"].items()
+            if value != getattr(options, name)
+        ]
+        if file not in reads_by_file:
+            differences.append(f"pairs of {file}, which is not asked")
+        elif (size := reads_by_file[file]["size"]) != there["size"]:
+            differences.append(f"{file} of {there['size']:,} bytes there, {size:,} now")
+        if differences:
+            raise UsageError(
+                f"{out} is of another run: {'; '.join(differences)}",
+                "choose another --out, or repeat the options of that run",
+                code="another-run",
+            )
+
+
+def _option(name: str, value: Any) -> str:
+    """An option of the command with its value, or that it is not given."""
+    option = f"--{name.replace('_', '-')}"
+    return f"no {option}" if value in (None, "") else f"{option} {value}"
 
 
 def _check_folder(folder: Path) -> None:

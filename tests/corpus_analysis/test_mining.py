@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +47,7 @@ from counterprior.corpus_analysis.sources.shards import (
     read_shard,
 )
 from counterprior.errors import InUseError, UsageError
+from counterprior.eval.store.shards import RunShard
 from counterprior.eval.workers.farm import Scale, as_engine
 from counterprior.progress import silent
 from counterprior.release import sha256_file
@@ -563,6 +566,38 @@ def test_a_shard_of_other_settings_is_not_taken_for_one_of_these(
         mine_pairs(chosen, tmp_path, Scale(), silent)
         assert len(mined) == SHARDS * (1, 1, 2, 3, 3)[number]
     assert {data.decode() for data in results(tmp_path).values()} == set(mined[:SHARDS])
+
+
+def test_pairs_of_another_source_or_sample_are_refused_and_kept(
+    captions: Path, tmp_path: Path, inline: InlineFarm
+) -> None:
+    source, out = tmp_path / "source", tmp_path / "out"
+    shutil.copytree(captions, source)
+    mine(source, out)
+    before, count = results(out), len(inline.mined)
+    chosen = SourceSettings((str(source),))
+
+    def refused(changed: SourceSettings, *words: str, shard: RunShard | None = None) -> None:
+        with raises("another-run", out, *words, "--out", error=UsageError):
+            mine_pairs(MineSettings(changed), out, Scale(shard=shard), silent)
+        assert results(out) == before and len(inline.mined) == count
+
+    refused(replace(chosen, limit=10), "no --limit there, --limit 10 asked")
+    refused(replace(chosen, limit=10), "--limit 10 asked", shard=(1, 2))
+    refused(replace(chosen, sample=0.5, seed=3), "--sample 0.5 asked", "--seed 3 asked")
+    refused(replace(chosen, caption_column="caption"), "no --caption-column there")
+    refused(replace(chosen, paths=(str(source / "0.parquet"),)), "pairs of 1.parquet")
+    shutil.copytree(source, tmp_path / "moved")
+    mine(tmp_path / "moved", out)
+    assert len(inline.mined) == count, "a source may be moved"
+    new = {"caption": ["a cat and a dog"], "url": ["http://x/"]}
+    pq.write_table(pa.table(new), source / "-first.parquet")
+    mine(source, out)
+    rows = sum(pq.read_metadata(path).num_rows for path in (out / PAIRS).iterdir())
+    assert rows > sum(pq.read_metadata(io.BytesIO(data)).num_rows for data in before.values())
+    before, count = results(out), len(inline.mined)
+    pq.write_table(pa.table(new), source / "0.parquet")
+    refused(chosen, "0.parquet of ", " bytes there, ")
 
 
 def test_a_bad_shard_stops_no_other(captions: Path, tmp_path: Path, inline: InlineFarm) -> None:
