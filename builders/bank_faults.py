@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from ..agents.counterfactual.writer import TEXTS
 from ..agents.hygiene import text_fault
@@ -20,6 +21,7 @@ from .depictions import Drawable
 from .suite import Banks
 from .suites.rule_decoupling import RULES
 from .suites.t2i_correctness import FAMILY_ROWS, additions, select_released
+from .taxonomy import ACTIONS, FILES
 
 PROMPT_TEXTS = {"left": 160, "right": 160, "context": 160}
 """Texts of a constrained pair that stand in prompts, and their longest length in characters."""
@@ -36,8 +38,8 @@ PARTS = [name for name, part in vars(Banks).items() if isinstance(part, cached_p
 def bank_faults(banks: Banks, progress: Progress = silent) -> Iterator[str]:
     """Yields every fault as file, entry and what is wrong.
 
-    Files that are not there are none: a bank may hold what some configs need. Raises BankError for
-    a folder without any file.
+    Files that are not there are none, unless the bank has others of the same table: it may hold
+    what some configs need. Raises BankError for a folder without any file.
     """
     bank_digest(banks.root)
     begin_bank(banks.root)
@@ -51,6 +53,7 @@ def bank_faults(banks: Banks, progress: Progress = silent) -> Iterator[str]:
             if error.code != "no-such-file":
                 unreadable.add(str(error))
     progress("read the bank", len(PARTS), len(PARTS))
+    yield from _missing_files(banks.root)
     yield from unreadable.lines
     yield from _text_faults(
         {} if "pairs" in names else banks.pairs, {} if "laws" in names else banks.laws
@@ -62,6 +65,18 @@ def bank_faults(banks: Banks, progress: Progress = silent) -> Iterator[str]:
         for fault in layout_faults(drawable):
             yield f"{drawable.entry}, {pair_id}: {fault}"
     progress("layouts of gold images", len(drawables), len(drawables))
+
+
+def _missing_files(bank: Path) -> Iterator[str]:
+    """Yields each file of the taxonomy that a bank lacks, though it has others."""
+    files = (*FILES.values(), ACTIONS)
+    present = [file for file in files if (bank / file).exists()]
+    for file in files:
+        if present and file not in present:
+            yield (
+                f"{bank / file}: no such file, and {', '.join(present)} can't be used without it: "
+                f"copy it from the bank that this one was made from"
+            )
 
 
 def _size_faults(banks: Banks, unread: Collection[str]) -> Iterator[str]:

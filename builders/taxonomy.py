@@ -161,6 +161,8 @@ FILES: dict[EntityKind, str] = {
     "object": "objects.yaml",
 }
 """Bank file of each kind of entity."""
+ACTIONS = "actions.yaml"
+"""Bank file of the actions."""
 
 CATEGORY_SIZES: dict[EntityKind, tuple[int, int]] = {
     "human": (8, 8),
@@ -230,10 +232,10 @@ class Taxonomy:
                     code="duplicate-id",
                 )
             table[entity.name] = entity
-        actions = read_entries(bank / "actions.yaml", Action)
+        actions = read_entries(bank / ACTIONS, Action)
         taxonomy = cls(
             table,
-            by_name(actions, "id", str(bank / "actions.yaml")),
+            by_name(actions, "id", str(bank / ACTIONS)),
             frozenset(added),
             frozenset(a.id for a in actions if not frozen.holds("actions", a.id)),
         )
@@ -335,7 +337,7 @@ class Taxonomy:
                         f"choose from {', '.join(counts)}",
                         code="unknown-name",
                     )
-        file = bank / "actions.yaml"
+        file = bank / ACTIONS
         for kind, groups in GROUP_SIZES.items():
             counts = _counts(a.group for a in self._drawn_actions.values() if a.kind == kind)
             if counts != groups:

@@ -215,6 +215,24 @@ def test_counts_a_bank_without_a_release(
     assert found["release"]["all"]["pairs"] == found["planned"]
 
 
+def test_a_bank_with_part_of_a_table_names_the_missing_file(tmp_path: Path, cli: Run) -> None:
+    from counterprior.builders.bank import DEFAULT_BANK
+
+    files = ("occupations.yaml", "animals.yaml", "actions.yaml")
+    for file in files:
+        (tmp_path / file).write_bytes((DEFAULT_BANK / file).read_bytes())
+    done = cli("validate", "--bank", tmp_path, "--json")
+    (fault,) = json.loads(done.stdout)["faults"]
+    assert done.returncode == 1 and f"{tmp_path / 'objects.yaml'}: no such file" in fault
+    assert ", ".join(files) in fault and "copy it" in fault
+    for file in files:
+        (tmp_path / file).unlink()
+    (tmp_path / "frozen.yaml").write_bytes((DEFAULT_BANK / "frozen.yaml").read_bytes())
+    (tmp_path / "rules.yaml").write_bytes((DEFAULT_BANK / "rules.yaml").read_bytes())
+    done = cli("validate", "--bank", tmp_path, "--json")
+    assert done.returncode == 0, "a bank of rules needs no entity"
+
+
 def test_diff_of_equal_releases_is_none(text_release: Path, cli: Run) -> None:
     done = cli("diff", text_release, text_release, "--json")
     assert json.loads(done.stdout)["bump"] == "NONE"
