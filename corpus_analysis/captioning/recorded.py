@@ -11,9 +11,9 @@ from pathlib import Path
 from ...errors import DataError, UsageError
 from ...eval.core import Case, GeneratedText, GeneratorError, ImageRequest
 from ...eval.suites.caption_order import MIRROR, PEOPLE, WORDINGS, CaptionOrderSuite, image_of
+from ...parsing import read_rows
 from ...printable import without_surrogates
 from ...schema import CaptionOrder
-from ...storage import read_records
 from .people import HumanCaption
 
 CaptionPlace = tuple[str, str]
@@ -86,12 +86,13 @@ def read_recorded(path: Path) -> list[RecordedCaptions]:
     """Reads the captions of each captioner in a file of readings, in the order of the file.
 
     Rows have `captioner`, `image`, `wording`, `mirrored`, `caption`, and `label`, which counts if
-    the captioner refused or failed. Raises UsageError for a missing file, DataError for any other.
+    the captioner refused or failed. Raises UsageError for a missing file, DataError for any other,
+    also for one whose last line was cut off: nobody would write it again.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file of captions", code="no-such-file")
     by_captioner: dict[str, dict[CaptionPlace, list[GeneratedText | GeneratorError]]] = {}
-    for number, row in enumerate(read_records(path), 1):
+    for number, row in read_rows(path):
         fields = [row.get(name) for name in ("captioner", "image", "wording", "caption")]
         if not all(isinstance(value, str) for value in fields) or fields[2] not in WORDINGS:
             needed = "`captioner`, `image`, `wording`, `mirrored` and `caption`"

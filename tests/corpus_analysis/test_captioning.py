@@ -20,6 +20,7 @@ from refusals import raises
 
 from counterprior.corpus_analysis.captioning.judge import NamesJudge
 from counterprior.corpus_analysis.captioning.people import read_people
+from counterprior.corpus_analysis.captioning.recorded import read_recorded
 from counterprior.corpus_analysis.captioning.run import (
     CaptionerResult,
     CaptioningSettings,
@@ -455,6 +456,20 @@ def test_a_folder_of_an_older_version_is_named(tmp_path: Path) -> None:
     captioner = as_captioner(lambda image, text: "A cat.")
     with raises("another-version", tmp_path, "--captioner recorded:", error=UsageError):
         measure_captions(CaptioningSettings(tmp_path, (captioner,), scenes=2))
+
+
+def test_a_recorded_caption_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    readings = tmp_path / "readings.jsonl"
+    row = {"captioner": "a", "image": "i", "wording": "tell", "mirrored": False, "caption": "A cat"}
+    lines = [json.dumps({**row, "image": image}) for image in "ij"]
+    readings.write_text("\n".join(lines) + "\n")
+    (recorded,) = read_recorded(readings)
+    readings.write_text("\n".join(lines))  # as an editor may leave it
+    (unended,) = read_recorded(readings)
+    assert unended.identity() == recorded.identity()
+    readings.write_text("\n".join(lines)[:-9])
+    with raises("bad-json", f"{readings}:2", "cut off", error=DataError):
+        read_recorded(readings)
 
 
 @pytest.mark.slow
