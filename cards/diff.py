@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -98,8 +98,8 @@ def diff(old: Path, new: Path) -> ReleaseDiff:
         configs=tuple(
             _compared(
                 name,
-                _Table.of(old, name) if name in config_names[0] else None,
-                _Table.of(new, name) if name in config_names[1] else None,
+                _Table.of(old, name, files[0]) if name in config_names[0] else None,
+                _Table.of(new, name, files[1]) if name in config_names[1] else None,
             )
             for name in all_names
         ),
@@ -117,24 +117,27 @@ class _Table:
 
     sha256: str
     """Digest of the file as it is now; empty if there is none to read."""
+    is_recorded: bool
+    """Whether the release records this digest; else nobody knows that the file can be read."""
     root: Path = field(compare=False)
     """A release folder that has it."""
 
     @classmethod
-    def of(cls, root: Path, config: str) -> Self:
+    def of(cls, root: Path, config: str, recorded: Mapping[str, str]) -> Self:
+        """recorded: file -> SHA-256, as the release's checksums say."""
         path, digest = root / parquet_path(config), ""
         with suppress(OSError):  # named when the rows are read
             digest = sha256_file(path) if path.is_file() else ""
-        return cls(digest, root)
+        return cls(digest, digest == recorded.get(parquet_path(config)), root)
 
 
 @lru_cache(maxsize=64)
 def _compared(name: str, old: _Table | None, new: _Table | None) -> ConfigDiff:
     """Cached, because a push compares the same files for its version, its text and its licenses.
 
-    Files of the same bytes have the same rows, which are not read.
+    Files of the same bytes have the same rows, which are not read unless both files are damaged.
     """
-    if old is not None and old == new and old.sha256:
+    if old is not None and old == new and old.is_recorded:
         return ConfigDiff(name, "kept", (), (), (), False, (), (), {}, {})
     return _compare(
         name,

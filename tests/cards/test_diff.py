@@ -114,6 +114,15 @@ def test_an_unreadable_file_is_named(text_release: Path, copy: Path) -> None:
         diff(text_release, copy)
 
 
+def test_files_that_are_damaged_alike_are_named(copy: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(copy, tmp_path / "other"))
+    for root in (copy, other):
+        path = root / parquet_path(CONFIG)
+        path.write_bytes(path.read_bytes()[:1000])
+    with raises("unreadable-file", parquet_path(CONFIG), error=ReleaseError):
+        diff(copy, other)
+
+
 def test_a_column_more_is_minor_and_one_less_is_major(text_release: Path, copy: Path) -> None:
     path = copy / parquet_path(CONFIG)
     table = pq.read_table(path)
