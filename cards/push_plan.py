@@ -119,18 +119,10 @@ def planned(
 
     `validate` applies the content rules of the rows, which belong to the builders; `content` says
     what kind of folder it is, a release where None. Raises HubError if the push is refused,
-    ReleaseError if `folder` is not a release, UsageError for an invalid version or date, and
-    InUseError if another process builds or pushes the folder.
+    ReleaseError if `folder` is not a release, InUseError if another process builds or pushes the
+    folder, and the errors of `check_settings`.
     """
-    from huggingface_hub import get_token
-
-    folder = folder.resolve()
-    version = None if settings.version is None else Version.parse(settings.version)
-    _check_date(settings.date)
-    if get_token() is None and not settings.dry_run:
-        raise HubError(
-            "set HF_TOKEN to a token with write access or `hf auth login`", code="no-token"
-        )
+    folder, version = folder.resolve(), check_settings(settings)
     work = folder.with_name(f".{folder.name}.push")
     with folder_lock(folder), digests_remembered():
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
@@ -150,6 +142,33 @@ def planned(
             yield plan
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def check_settings(settings: PushSettings) -> Version | None:
+    """Returns the version that was asked for, None for the smallest; looks at no folder.
+
+    Raises UsageError for an invalid repository, version or date, HubError without a token.
+    """
+    from huggingface_hub import get_token
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    version = None if settings.version is None else Version.parse(settings.version)
+    _check_date(settings.date)
+    try:
+        validate_repo_id(settings.repo_id)
+        valid = "/" in settings.repo_id
+    except HFValidationError:
+        valid = False
+    if not valid:
+        raise UsageError(
+            f"--repo-id {settings.repo_id!r} is not of the form NAMESPACE/NAME", code="bad-option"
+        )
+    if get_token() is None and not settings.dry_run:
+        raise HubError(
+            "set HF_TOKEN to a token with write access or `hf auth login`", code="no-token"
+        )
+    return version
 
 
 def _check_date(day: str) -> None:

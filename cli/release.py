@@ -342,7 +342,7 @@ def publish(
     """
     from ..cards.content import PublicationContent, PushSettings
     from ..cards.push import execute
-    from ..cards.push_plan import planned
+    from ..cards.push_plan import check_settings, planned
     from ..cards.verify import check_publication
     from ..eval.publishing.building import PublishSettings, build_publication
     from ..eval.publishing.members import folder_of
@@ -354,6 +354,7 @@ def publish(
         create=True,
         dry_run=dry_run,
     )
+    check_settings(pushing)
     content, folder = PublicationContent(), folder_of(runs, out)
     with progress_bar() as progress:
         build_publication(runs, folder, settings, progress)

@@ -206,6 +206,27 @@ def test_the_command_publishes_and_anybody_loads_it(world: Published, tmp_path: 
         assert "dog" in prompt and verdicts == 40 and len(values) > 20
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "fact"),
+    [
+        (("--repo-id", "runs"), "bad-option", "'runs'"),
+        (("--repo-id", "some body/runs"), "bad-option", "'some body/runs'"),
+        (("--repo-id", REPO, "--version", "v1"), "bad-option", "'1'"),
+        (("--repo-id", REPO), "no-token", "HF_TOKEN"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_built(
+    tmp_path: Path, options: tuple[str, ...], code: str, fact: str
+) -> None:
+    run, out = published_run(tmp_path / "run", "t2i_homogenization", "run"), tmp_path / "out"
+    words = ("publish", run, *options, "--license", "cc-by-4.0", "--out", out)
+    dry = () if code == "no-token" else ("--dry-run",)
+    with patch("huggingface_hub.get_token", return_value=None):
+        done = CliRunner().invoke(app, [*map(str, words), *dry])
+    assert done.exit_code and f"[{code}]" in done.output and fact in done.output
+    assert not out.exists()
+
+
 @pytest.mark.slow
 def test_names_each_difference_of_a_changed_publication(world: Published, tmp_path: Path) -> None:
     def found(hub: LoopbackHub) -> list[str]:
