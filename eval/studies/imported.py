@@ -75,7 +75,8 @@ def import_study(name: str, inputs: TableSources, settings: ImportSettings) -> S
 
     An image without a file can be scored, but no other judge can see it. Raises UsageError for a
     folder that is not empty, the errors of `check_sources`, and RowError for a prompt that the
-    release lacks or words otherwise, and for prompts with different seeds.
+    release lacks or words otherwise, for prompts with different seeds, and for two images of one
+    prompt and seed.
     """
     out = settings.out
     if out.exists() and any(out.iterdir()):
@@ -149,7 +150,8 @@ def _manifest(paths: Iterable[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]
 def _images(
     file: CheckedFile, about: Mapping[str, tuple[Path, Mapping[str, Any]]]
 ) -> list[PublishedImage]:
-    images = []
+    """Raises RowError for two images of one prompt and seed, which would be one case."""
+    images: dict[tuple[str, int], PublishedImage] = {}
     numbers: dict[str, int] = {}
     for checked in file.images:
         sample, prompt = checked.sample.sample_id, checked.sample.prompt_id
@@ -161,8 +163,15 @@ def _images(
         named = row.get("image_path") or row.get("file")
         image = path.parent / named if named else None
         present = image.resolve() if image is not None and image.is_file() else None
-        images.append(PublishedImage(sample, prompt, seed, row, present))
-    return images
+        if (first := images.get((prompt, seed))) is not None:
+            raise RowError(
+                f"{file.path}: sample_id: {first.sample!r} and {sample!r} are both of prompt "
+                f"{prompt!r} and seed {seed}",
+                "leave out one of them, or pass a --manifest with their seeds",
+                code="duplicate-id",
+            )
+        images[prompt, seed] = PublishedImage(sample, prompt, seed, row, present)
+    return [*images.values()]
 
 
 def _common_seeds(images: Iterable[PublishedImage]) -> tuple[int, ...]:

@@ -141,6 +141,19 @@ def test_the_published_run_has_the_published_tables(
         assert table(recipe, study) == pytest.approx(table(recipe, *sources), abs=1e-12)
 
 
+def test_two_images_of_one_prompt_and_seed_are_refused(
+    published: Path, text_release: Path, tmp_path: Path, cli: Cli
+) -> None:
+    rows = [row for _, row in read_rows(published / "per_sample.jsonl")]
+    prompt, sample = rows[0]["prompt_id"], rows[0]["sample_id"]
+    write_rows(tmp_path / "twice.jsonl", [*rows, {**rows[0], "sample_id": f"other_{sample}"}])
+    source = (f"{NAME}={tmp_path / 'twice.jsonl'}", "--rules", published / "checker.yaml")
+    keep = ("--keep", tmp_path / "study", "--data", text_release)
+    done = cli("study", "table", "--as", "spatialbench-uc-7", *source, *keep)
+    assert_refused(done, "duplicate-id", sample, f"other_{sample}", f"{prompt!r} and seed 0")
+    assert not (tmp_path / "study").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "code", "facts"),
     [
