@@ -390,7 +390,7 @@ def read_readings(bank: Path) -> tuple[ContentReading, ...]:
 def bank_digest(bank: Path) -> str:
     """SHA-256 over the names and bytes of all bank files. Raises BankError if there are none."""
     digest = hashlib.sha256()
-    kinds = ("*.yaml", "*.jsonl")
+    kinds = ("*.yaml", "*.jsonl", "*.svg")
     files = sorted(
         (path for kind in kinds for path in bank.rglob(kind)),
         key=lambda path: path.relative_to(bank).as_posix(),

@@ -1,23 +1,26 @@
 """Depictions: how the parts of a fact look, from which code draws gold images of constrained pairs.
 
-A depiction never says where a thing is for the viewer. The fact places the parts, the frame turns
-them, and where a depiction places a part itself (`at`), code holds it to the order of the fact.
+A depiction never says where a thing is for the viewer. Its drawing shows the fact's axis running to
+the right, code holds the order of its parts to the fact, and the frame turns them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
 from pydantic import Field
 
 from ..scenes.people import Point
 from ..scenes.vector import (
+    UNITS,
     Extent,
     PlacedPart,
     ShapeError,
@@ -25,50 +28,82 @@ from ..scenes.vector import (
     VectorImage,
     VectorShape,
     VectorStyle,
+    color,
 )
 from ..schema import Frame, GoldLayout, Struct
-from .bank import BankFaults, by_name, read_by_name, read_folder
+from .bank import BankFaults, by_name, read_by_name
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
-from .gold import REACH, seed_of, shape_faults
+from .gold import (
+    GROUND,
+    REACH,
+    Layers,
+    ground_of,
+    read_drawn,
+    seed_of,
+    shape_faults,
+    shapes_of,
+    visible,
+)
 
+if TYPE_CHECKING:
+    from ..scenes.svg import Layer
+
+FOLDER = "depictions"
+"""Folder of the bank with the depictions."""
+LAYERS = (GROUND, "scene", "behind", "parts", "over")
+"""Layers of a drawing."""
+EACH = "{part}"
+"""Layer of the parts without a layer of their own; in a text, the name of such a part."""
 LAYOUTS: tuple[GoldLayout, ...] = get_args(GoldLayout)
 HALF_TURNS: frozenset[Frame] = frozenset({"turned", "south-up", "sky-south-up"})
 """Frames in which top and bottom are exchanged too."""
 SHRUNK = 0.72
 """Width of the stage in a doubled layout, which leaves room for the second copy."""
+LABEL = 0.94
+"""Share of the width of a part's box that its name may take."""
+OUTSIDE = 0.021
+"""Share of its box, or of the stage, by which a shape of a part, or its box, may be outside."""
 COVERED = 0.12
 """Share of another part's box that a moved part may cover before the other one is left out."""
 
 
-class PartLook(Struct):
-    """How one part looks."""
-
-    draw: tuple[VectorShape, ...]
-    """Shapes in the part's box, later ones before earlier ones."""
-    size: Point = (0.25, 0.25)
-    """Width and height of its box, shares of the stage."""
-    at: Point | None = None
-    """Center of its box where the fact's axis runs to the right; None if the fact places it."""
-    y: float | None = None
-    """Height of its center on the stage, from the top, where the fact does not tell."""
-    label: str = ""
-    """Text in place of `{part}`; the name of the part if empty."""
-
-
-class Depiction(Struct):
-    """The parts of one fact, ready to be drawn."""
+class DepictionEntry(Struct):
+    """What a bank file says of a depiction."""
 
     id: str
-    """Slug."""
+    """Slug; its drawing is the SVG file of this name."""
     fact: str
-    """Fact table that places the parts."""
+    """Fact table whose parts it shows."""
     pairs: tuple[str, ...]
     """Ids of the constrained pairs for whose prompt it is a right image."""
-    parts: dict[str, PartLook] = Field(default_factory=dict)
-    """Part of the fact -> how it looks; drawn in this order."""
-    each: PartLook | None = None
-    """How all other parts of the fact look, e.g. a key with `{part}` on it; None to leave them."""
+    area: Extent = (0.15, 0.15, 0.85, 0.85)
+    """Where on the stage the outermost centers of the fact's parts are, for those that are drawn by
+    the layer `{part}`."""
+    whole: bool = False
+    """Whether it is one body, e.g. a fish or a flag: seen the other way round, and in a swapped
+    image, all of it is mirrored. Else things change places and keep their shape."""
+    keeps_heights: bool = False
+    """Whether things that change places keep the height at which they are, e.g. a tall and a short
+    one that stand on the ground. Else each comes to the height of the other."""
+    plan: bool = False
+    """Whether it is seen from above, so that the opposite frame is half a turn."""
+    spare: str = ""
+    """Part whose place a second copy takes in a doubled image; beside the stage if empty."""
+    styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
+    """Styles in which both things can be told; add `blueprint` and `ink` where no color decides."""
+
+
+class Depiction(DepictionEntry):
+    """The parts of one fact, ready to be drawn: each field is a layer of the drawing."""
+
+    parts: dict[str, PlacedPart] = Field(default_factory=dict)
+    """Part of the fact -> how it looks where the fact's axis runs to the right; drawn in this
+    order. In the drawing, each is a layer of the layer `parts`. Its box is its invisible shape,
+    else what its shapes extend over."""
+    each: PlacedPart | None = None
+    """How all other parts of the fact look, e.g. a key with `{part}` on it: the layer `{part}` of
+    the layer `parts`; None to leave them out. The fact places them."""
     scene: tuple[VectorShape, ...] = ()
     """Shapes behind everything on the stage; unchanged in a swapped image, e.g. a pole."""
     behind: tuple[VectorShape, ...] = ()
@@ -77,24 +112,6 @@ class Depiction(Struct):
     """Shapes in front of the parts, on the stage."""
     ground: str = ""
     """Color behind the stage; a light one if empty."""
-    area: Extent = (0.15, 0.15, 0.85, 0.85)
-    """Where on the stage the outermost centers go that the fact places."""
-    whole: bool = False
-    """Whether it is one body, e.g. a fish or a flag: seen the other way round, and in a swapped
-    image, all of it is mirrored. Else things change places and keep their shape."""
-    plan: bool = False
-    """Whether it is seen from above, so that the opposite frame is half a turn."""
-    spare: str = ""
-    """Part whose place a second copy takes in a doubled image; beside the stage if empty."""
-    styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
-    """Styles in which both things can be told; add `blueprint` and `ink` where no color decides."""
-
-    @property
-    def has_sprites(self) -> bool:
-        """Whether it shows art of the sprite atlas."""
-        looks = [*self.parts.values(), *([self.each] if self.each else [])]
-        drawn = [*self.scene, *self.behind, *self.over, *(s for look in looks for s in look.draw)]
-        return any(shape.sprite for shape in drawn)
 
 
 @dataclass(frozen=True)
@@ -190,14 +207,13 @@ class Drawable:
         }
 
     def _level(self, moved: PlacedPart, place: PlacedPart) -> float:
-        """Returns its height at another's place: its own if the depiction sets one."""
-        look = self.depiction.parts.get(moved.name)
-        return moved.center[1] if look is not None and look.y is not None else place.center[1]
+        """Returns the height of its center at another's place."""
+        return (moved if self.depiction.keeps_heights else place).center[1]
 
     def _is_steep(self, turn: Turn) -> bool:
         """Whether a turn has one of the two clearly above the other, and not beside it."""
         (x, y), (u, v) = (turn(self._part(name).center) for name in (self.left, self.right))
-        return abs(y - v) > 2.5 * abs(x - u)
+        return abs(y - v) > 2.5 * abs(x - u) + SAME
 
     @property
     def _stacked(self) -> dict[str, PlacedPart]:
@@ -252,21 +268,29 @@ class Drawable:
 
 
 def _standing(depiction: Depiction, places: Mapping[str, Point]) -> Iterator[PlacedPart]:
-    looks = dict(depiction.parts)
     if depiction.each is not None:
-        looks = {**{name: depiction.each for name in places if name not in looks}, **looks}
-    drawn = [name for name, look in looks.items() if look.at is None]
-    spread = [_range([places[name][axis] for name in drawn]) for axis in (0, 1)]
-    x0, y0, x1, y1 = depiction.area
-    for name, look in looks.items():
-        x, y = places[name]
-        center = look.at or (
-            x0 + (x1 - x0) * _share(x, spread[0]),
-            y1 - (y1 - y0) * _share(y, spread[1]),
-        )
-        if look.y is not None:
-            center = center[0], look.y
-        yield PlacedPart(name, look.draw, center, look.size, look.label)
+        spread = [_range([place[axis] for place in places.values()]) for axis in (0, 1)]
+        x0, y0, x1, y1 = depiction.area
+        for name, (x, y) in places.items():
+            if name not in depiction.parts:
+                across, up = _share(x, spread[0]), _share(y, spread[1])
+                center = x0 + (x1 - x0) * across, y1 - (y1 - y0) * up
+                yield replace(_named(depiction.each, name), center=center)
+    yield from depiction.parts.values()
+
+
+def _named(each: PlacedPart, name: str) -> PlacedPart:
+    """A part as the layer `{part}` draws it, its name smaller where the box is narrow."""
+    from ..scenes.canvas import text_width
+
+    across = LABEL * each.size[0] * UNITS
+    shapes = []
+    for shape in each.shapes:
+        if text := shape.text.replace(EACH, name):
+            height = min(shape.height, across / text_width(text))
+            shape = shape.model_copy(update={"text": text, "height": height})
+        shapes.append(shape)
+    return replace(each, name=name, shapes=tuple(shapes))
 
 
 def _range(values: list[float]) -> tuple[float, float]:
@@ -279,8 +303,7 @@ def _share(value: float, ends: tuple[float, float]) -> float:
 
 
 def _moved(placed: PlacedPart, center: Point, scale: float = 1.0) -> PlacedPart:
-    size = placed.size[0] * scale, placed.size[1] * scale
-    return PlacedPart(placed.name, placed.shapes, center, size, placed.label)
+    return replace(placed, center=center, scale=placed.scale * scale)
 
 
 def _covers(first: PlacedPart, second: PlacedPart) -> bool:
@@ -296,11 +319,53 @@ def _hash(text: str) -> str:
 def read_depictions(bank: Path) -> dict[str, list[Depiction]]:
     """Depictions by file; none where the bank has no such folder.
 
-    Raises BankError for an entry that can't be read or an id that is used twice.
+    Raises BankError for an entry or a drawing that can't be read, or an id that is used twice.
     """
-    files = read_folder(bank / "depictions", Depiction)
-    by_name((d for listed in files.values() for d in listed), "id", str(bank / "depictions"))
+    files, faults = {}, BankFaults()
+    for path in sorted((bank / FOLDER).glob("*.yaml")):
+        with faults.caught():
+            files[path.stem] = depictions_of(bank, path.stem)
+    faults.raise_any()
+    by_name((d for listed in files.values() for d in listed), "id", str(bank / FOLDER))
     return files
+
+
+def depictions_of(bank: Path, domain: str) -> list[Depiction]:
+    """Depictions of one file. Raises BankError for an entry or a drawing that can't be read."""
+    path = bank / FOLDER / f"{domain}.yaml"
+    return read_drawn(path, DepictionEntry, "id", _depiction, LAYERS)
+
+
+def _depiction(entry: DepictionEntry, layers: Layers) -> Depiction:
+    from ..scenes.svg import Layer
+
+    parts = [_part(layer) for layer in layers.get("parts", Layer("parts")).content]
+    if twice := sorted(name for name, n in Counter(p.name for p in parts).items() if n > 1):
+        raise ShapeError(f"layer 'parts': {twice[0]!r} is there twice", code="duplicate-id")
+    by_part = {part.name: part for part in parts}
+    return Depiction(
+        **entry.model_dump(),
+        each=by_part.pop(EACH, None),
+        parts=by_part,
+        scene=shapes_of(layers, "scene"),
+        behind=shapes_of(layers, "behind"),
+        over=shapes_of(layers, "over"),
+        ground=ground_of(layers),
+    )
+
+
+def _part(layer: Layer | VectorShape) -> PlacedPart:
+    if isinstance(layer, VectorShape):
+        raise ShapeError("layer 'parts': a shape is in no layer of a part", code="bad-value")
+    seen, hidden = visible(layer.shapes), [s for s in layer.shapes if not s.fill and not s.stroke]
+    if not seen and not hidden:
+        raise ShapeError(
+            f"layer 'parts', {layer.name!r}: is empty: mark its place with an invisible shape",
+            code="bad-value",
+        )
+    edges = np.array([shape.bounds() for shape in hidden or seen]) / UNITS
+    (x0, y0), (x1, y1) = edges[:, :2].min(axis=0).tolist(), edges[:, 2:].max(axis=0).tolist()
+    return PlacedPart(layer.name, seen, (x0, y0, x1, y1), ((x0 + x1) / 2, (y0 + y1) / 2))
 
 
 class GoldLook(Struct):
@@ -331,7 +396,7 @@ def drawable_pairs(
     faults = BankFaults()
     for domain, listed in depictions.items():
         for depiction in listed:
-            entry = f"depictions/{domain}.yaml"
+            entry = f"{FOLDER}/{domain}.yaml"
             wrong = list(depiction_faults(depiction, facts))
             for fault in wrong:
                 faults.add(f"{entry}, {depiction.id}: {fault}")
@@ -358,7 +423,7 @@ def drawable_by_fact(
         for depiction in listed:
             if depiction.fact == pair.fact:
                 with suppress(FactError):
-                    drawable = _drawable(pair, depiction, facts, f"depictions/{domain}.yaml")
+                    drawable = _drawable(pair, depiction, facts, f"{FOLDER}/{domain}.yaml")
                     if drawable.shows_both:
                         return drawable
     return None
@@ -407,8 +472,6 @@ def _places(
 
 def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
     """Yields the faults of a depiction: parts, order, shapes, colors, letters, boxes."""
-    from ..scenes.canvas import can_write
-
     if depiction.fact not in facts.facts:
         yield f"fact: {depiction.fact!r} is unknown"
         return
@@ -417,28 +480,34 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
     except FactError as error:
         yield f"parts: {error}"
         return
+    standing = list(_standing(depiction, places))
+    around = -REACH, -REACH, 1 + REACH, 1 + REACH
     try:
-        yield from shape_faults("scene", depiction.scene, REACH)
-        yield from shape_faults("behind", depiction.behind, REACH)
-        yield from shape_faults("over", depiction.over, REACH)
-        looks = depiction.parts | ({"each": depiction.each} if depiction.each else {})
-        for name, look in looks.items():
-            yield from shape_faults(name, look.draw, 0.02)
+        for layer in ("scene", "behind", "over"):
+            yield from shape_faults(layer, getattr(depiction, layer), around)
+        for placed in standing:
+            yield from _part_faults(placed)
+        if depiction.ground:
+            color(depiction.ground)
     except ShapeError as error:
         yield str(error)
         return
-    standing = list(_standing(depiction, places))
     if depiction.spare and depiction.spare not in {placed.name for placed in standing}:
         yield f"spare: {depiction.spare!r} is not drawn"
-    for placed in standing:
-        if placed.shapes and not all(-0.02 <= edge <= 1.02 for edge in placed.box):
-            yield f"{placed.name}: its box {[round(x, 3) for x in placed.box]} leaves the stage"
-        if not can_write(placed.label or placed.name) and any(
-            "{part}" in shape.text for shape in placed.shapes
-        ):
-            yield f"{placed.name}: the font lacks a letter of {placed.label or placed.name!r}"
     for first in standing:
         for second in standing:
             apart = places[first.name][0] - places[second.name][0]
             if apart < -SAME and first.center[0] > second.center[0] + SAME:
                 yield f"{first.name} stands after {second.name}, the fact has it before"
+
+
+def _part_faults(placed: PlacedPart) -> Iterator[str]:
+    """Yields what is wrong with a part as it stands. Raises ShapeError as `shape_faults`."""
+    if placed.shapes and not all(-OUTSIDE <= edge <= 1 + OUTSIDE for edge in placed.box):
+        yield f"{placed.name}: its box {[round(x, 3) for x in placed.box]} leaves the stage"
+    x0, y0, x1, y1 = placed.drawn
+    across, down = OUTSIDE * (x1 - x0), OUTSIDE * (y1 - y0)
+    room = x0 - across, y0 - down, x1 + across, y1 + down
+    yield from shape_faults(placed.name, placed.shapes, room)
+    if any(EACH in shape.text for shape in placed.shapes):
+        yield f"{placed.name}: {EACH} is for the layer {EACH} only"

@@ -14,10 +14,11 @@ from ..scenes.vector import VectorImage
 from ..schema import GoldLayout
 from .bank import DEFAULT_BANK, read_entries
 from .constrained import ConstrainedPair
-from .depictions import Depiction, Drawable, drawable_pairs
+from .depictions import FOLDER as DEPICTIONS
+from .depictions import Drawable, depictions_of, drawable_pairs
 from .facts import FactTables, read_facts
 from .gold import style_of
-from .world_drawings import DRAWN, FOLDER, WorldDrawing
+from .world_drawings import DRAWN, FOLDER, WorldDrawing, world_drawings_of
 
 
 def draws_world(group: str) -> bool:
@@ -85,8 +86,7 @@ def _drawing_of(group: str) -> WorldDrawing | None:
 
 @cache
 def _worlds(file: str) -> dict[str, WorldDrawing]:
-    drawings = read_entries(DEFAULT_BANK / FOLDER / f"{file}.yaml", WorldDrawing)
-    return {drawing.group: drawing for drawing in drawings}
+    return {drawing.group: drawing for drawing in world_drawings_of(DEFAULT_BANK, file)}
 
 
 @cache
@@ -97,10 +97,10 @@ def _facts() -> FactTables:
 @cache
 def _depicted(domain: str) -> dict[tuple[str, str, str], Drawable]:
     """(left, right, context) -> pair of a domain with its drawing; empty for a domain without."""
-    path = DEFAULT_BANK / "depictions" / f"{domain}.yaml"
+    path = DEFAULT_BANK / DEPICTIONS / f"{domain}.yaml"
     if domain != path.stem or not path.exists():
         return {}
     pairs = read_entries(DEFAULT_BANK / "constrained" / f"{domain}.yaml", ConstrainedPair)
     by_id = {pair.id: pair for pair in pairs}
-    drawables = drawable_pairs({domain: read_entries(path, Depiction)}, by_id, _facts())
+    drawables = drawable_pairs({domain: depictions_of(DEFAULT_BANK, domain)}, by_id, _facts())
     return {(d.pair.left, d.pair.right, d.pair.context): d for d in drawables.values()}

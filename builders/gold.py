@@ -1,32 +1,43 @@
 """Gold images: code shared by those of pairs and those of worlds.
 
-Shapes that can be drawn, the PNG of an image, styles and seeds, and whether two images differ.
+Drawings (SVG files), the PNG of an image, styles and seeds, and whether two images differ.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
 from PIL import Image, ImageChops
 from pydantic import TypeAdapter
 
 from ..images import encode_drawing, opened
-from ..scenes.sprites import read_json
 from ..scenes.vector import (
+    UNITS,
+    Extent,
+    ShapeError,
     VectorImage,
     VectorShape,
     VectorStyle,
     color,
     draw_vector,
-    outline,
 )
+from ..schema import Struct
+from .bank import BankFaults, read_entries
 from .drawings import drawings
+
+if TYPE_CHECKING:
+    from ..scenes.svg import Layer
+
+E = TypeVar("E", bound=Struct)
+D = TypeVar("D", bound=Struct)
+Layers = dict[str, "Layer"]
+"""Layers of a drawing by name."""
 
 REACH = 0.35
 """Distance that shapes of the scene may reach beyond the stage, in stage widths."""
@@ -38,36 +49,103 @@ VISIBLE = 24
 """Difference of a pixel's brightness that is seen, of 255."""
 LOOKED = "reviewer-model-on-images"
 """Mark of an image that was recognized by a model that looked at it without its key."""
-TEXTS, ART = "CC-BY-4.0", "Apache-2.0"
-"""Licenses of texts and shapes, and of the sprites."""
+LICENSE = "CC-BY-4.0"
+"""License of the texts and the drawings."""
+GROUND = "ground"
+"""Layer of a drawing whose color fills the whole image."""
 
 
-def shape_faults(where: str, shapes: Iterable[VectorShape], reach: float) -> Iterator[str]:
-    """Letters, sprites and places that can't be drawn. Raises ShapeError for a bad color or path.
+def read_drawn(
+    path: Path, model: type[E], field: str, drawn: Callable[[E, Layers], D], known: Collection[str]
+) -> list[D]:
+    """Entries of a bank file, each made whole by its drawing: `NAME.svg` in a folder of the file's
+    name, where a field of the entry has the name.
 
-    reach: how far beyond their box shapes may be.
+    known: names of layers that a drawing may have. Raises BankError naming all faults: of entries,
+    of drawings, and drawings without an entry.
+    """
+    faults = BankFaults()
+    entries = read_entries(path, model, faults)
+    folder = path.with_suffix("")
+    names = {getattr(entry, field) for entry in entries}
+    for extra in sorted({file.stem for file in folder.glob("*.svg")} - names):
+        if not faults.lines:  # else its entry may be a faulty one
+            faults.add(f"{folder / extra}.svg: no entry of {path.name} has the {field} {extra!r}")
+    made = []
+    for entry in entries:
+        file = folder / f"{getattr(entry, field)}.svg"
+        try:
+            made.append(drawn(entry, _read_layers(file, known)))
+        except OSError as error:
+            faults.add(f"{file}: can't be read: {error.strerror}", "no-such-file")
+        except ShapeError as error:
+            faults.add(f"{file}: {error}")
+    faults.raise_any()
+    return made
+
+
+def _read_layers(file: Path, known: Collection[str]) -> Layers:
+    from ..scenes.svg import read_layers
+
+    layers: Layers = {}
+    for layer in read_layers(file.read_bytes()):
+        if layer.name not in known:
+            names = ", ".join(known)
+            raise ShapeError(
+                f"layer {layer.name!r} is unknown: layers are {names}", code="unknown-name"
+            )
+        if layer.name in layers:
+            raise ShapeError(f"two layers are named {layer.name!r}", code="duplicate-id")
+        layers[layer.name] = layer
+    return layers
+
+
+def shapes_of(layers: Layers, name: str) -> tuple[VectorShape, ...]:
+    """What is seen of a layer; nothing of one that is not there."""
+    return visible(layers[name].shapes) if name in layers else ()
+
+
+def visible(shapes: Iterable[VectorShape]) -> tuple[VectorShape, ...]:
+    """Shapes with a fill or a stroke."""
+    return tuple(shape for shape in shapes if shape.fill or shape.stroke)
+
+
+def ground_of(layers: Layers) -> str:
+    """The color of the layer `ground`, which fills the whole image; empty without such a layer.
+
+    Raises ShapeError for a layer of more than one color.
+    """
+    shapes = shapes_of(layers, GROUND)
+    colors = {shape.fill for shape in shapes}
+    if len(colors) > 1 or "" in colors:
+        raise ShapeError(f"layer {GROUND!r} is not of one color", code="bad-value")
+    return colors.pop() if colors else ""
+
+
+def shape_faults(where: str, shapes: Iterable[VectorShape], room: Extent) -> Iterator[str]:
+    """Letters and places that can't be drawn. Raises ShapeError for a bad color or path.
+
+    room: where on the stage outlines, and the middles of texts, may be.
     """
     from ..scenes.canvas import can_write
+
+    x0, y0, x1, y1 = (edge * UNITS for edge in room)
+
+    def leaves(bounds: Extent) -> bool:
+        left, top, right, bottom = bounds
+        return left < x0 or top < y0 or right > x1 or bottom > y1
 
     for shape in shapes:
         for name in filter(None, (shape.fill, shape.stroke)):
             color(name)
-        if shape.kind == "text":
-            if not can_write(shape.text.replace("{part}", "")):
+        if shape.text:
+            if not can_write(shape.text):
                 yield f"{where}: the font lacks a letter of {shape.text!r}"
-            points = [shape.at]
-        elif shape.kind == "sprite":
-            if shape.sprite not in read_json("atlas/index.json"):
-                yield f"{where}: no sprite {shape.sprite!r} in the atlas"
-            points = [shape.at]
-        else:
-            path = outline(shape)
-            corners = np.asarray(path.vertices)
-            if corners.min() < -reach or corners.max() > 1 + reach:  # controls of curves may be
-                corners = path.get_extents().get_points()
-            points = corners.tolist()
-        if any(not -reach <= value <= 1 + reach for point in points for value in point):
-            yield f"{where}: {shape.kind} leaves its box"
+            outside = leaves((*shape.at, *shape.at))
+        else:  # exact bounds take a hundred times as long
+            outside = leaves(shape.bounds(exact=False)) and leaves(shape.bounds())
+        if outside:
+            yield f"{where}: {shape.text or shape.path!r} leaves its box"
 
 
 def style_of(name: str, styles: Sequence[VectorStyle], seed: int) -> VectorStyle:
@@ -78,11 +156,6 @@ def style_of(name: str, styles: Sequence[VectorStyle], seed: int) -> VectorStyle
 def seed_of(name: str, seed: int) -> int:
     """The seed of size, position and ground in [0, 2**31): no two things have the same ones."""
     return int(hashlib.sha256(f"{name}/{seed}".encode()).hexdigest()[:12], 16) % 2**31
-
-
-def terms(has_sprites: bool) -> str:
-    """SPDX expression of an image."""
-    return f"{TEXTS} AND {ART}" if has_sprites else TEXTS
 
 
 @dataclass(frozen=True)

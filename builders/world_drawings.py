@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import get_args
 
@@ -21,13 +20,18 @@ from ..scenes.vector import (
     draw_vector,
 )
 from ..schema import Struct, World
-from .bank import BankError, by_name, read_folder
+from .bank import BankError, BankFaults, by_name
 from .counterfactual import Law
 from .gold import (
+    GROUND,
     LEAST_DIFFERENCE,
     STYLES_EACH,
+    Layers,
+    ground_of,
+    read_drawn,
     seed_of,
     shape_faults,
+    shapes_of,
     style_of,
     visible_difference,
 )
@@ -35,16 +39,27 @@ from .worlds import WorldEntry
 
 FOLDER = "world_drawings"
 """Folder of the bank with the drawings."""
+LAYERS = ("scene", "behind", "real", "altered", "over")
+"""Layers of a drawing with shapes; besides, it may have a ground."""
 REACH = 1.0
 """Distance that shapes may reach beyond the stage: beams, horizons and slopes leave the image."""
 DRAWN: tuple[World, ...] = get_args(World)
 
 
-class WorldDrawing(Struct):
-    """A group's scene as both worlds show it; shapes are on the stage and may reach beyond it."""
+class WorldDrawingEntry(Struct):
+    """What a bank file says of a drawing."""
 
     group: str
-    """Id of the group."""
+    """Id of the group; its drawing is the SVG file of this name."""
+    styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
+    """Styles in which the worlds can be told apart; add `blueprint` and `ink` where no color
+    decides."""
+
+
+class WorldDrawing(WorldDrawingEntry):
+    """A group's scene as both worlds show it: each field is a layer of the drawing, whose shapes
+    are on the stage and may reach beyond it."""
+
     scene: tuple[VectorShape, ...] = ()
     """Backdrop of both worlds, which throws no shadow."""
     behind: tuple[VectorShape, ...] = ()
@@ -57,9 +72,6 @@ class WorldDrawing(Struct):
     """Shapes of both worlds, in front."""
     ground: str = ""
     """Color behind the stage, e.g. a night sky; a light one if empty."""
-    styles: tuple[VectorStyle, ...] = ("flat", "outlined", "shaded")
-    """Styles in which the worlds can be told apart; add `blueprint` and `ink` where no color
-    decides."""
 
     def image(self, world: World, style: VectorStyle, seed: int) -> VectorImage:
         """One of the worlds; both look the same in size, position and ground with one seed."""
@@ -79,12 +91,6 @@ class WorldDrawing(Struct):
             for world in DRAWN:
                 yield world, style_of(self.group, self.styles, seed), seed
 
-    @property
-    def has_sprites(self) -> bool:
-        """Whether it shows art of the sprite atlas."""
-        drawn = chain(self.scene, self.behind, self.real, self.altered, self.over)
-        return any(shape.sprite for shape in drawn)
-
 
 @dataclass(frozen=True)
 class DrawnGroup:
@@ -98,11 +104,33 @@ class DrawnGroup:
 def read_world_drawings(bank: Path) -> dict[str, list[WorldDrawing]]:
     """Drawings by file; none where the bank has no such folder.
 
-    Raises BankError for an entry that can't be read and a group that is drawn twice.
+    Raises BankError for an entry or a drawing that can't be read and a group that is drawn twice.
     """
-    files = read_folder(bank / FOLDER, WorldDrawing)
+    files, faults = {}, BankFaults()
+    for path in sorted((bank / FOLDER).glob("*.yaml")):
+        with faults.caught():
+            files[path.stem] = world_drawings_of(bank, path.stem)
+    faults.raise_any()
     by_name((d for some in files.values() for d in some), "group", str(bank / FOLDER))
     return files
+
+
+def world_drawings_of(bank: Path, file: str) -> list[WorldDrawing]:
+    """Drawings of one file. Raises BankError for an entry or a drawing that can't be read."""
+    path = bank / FOLDER / f"{file}.yaml"
+    return read_drawn(path, WorldDrawingEntry, "group", _world_drawing, (GROUND, *LAYERS))
+
+
+def _world_drawing(entry: WorldDrawingEntry, layers: Layers) -> WorldDrawing:
+    return WorldDrawing(
+        **entry.model_dump(),
+        scene=shapes_of(layers, "scene"),
+        behind=shapes_of(layers, "behind"),
+        real=shapes_of(layers, "real"),
+        altered=shapes_of(layers, "altered"),
+        over=shapes_of(layers, "over"),
+        ground=ground_of(layers),
+    )
 
 
 def drawn_groups(
@@ -134,14 +162,15 @@ def _group_faults(
 
 
 def drawing_faults(drawing: WorldDrawing) -> Iterator[str]:
-    """Yields the faults of a drawing: colors, letters, sprites, places, or no difference at all."""
+    """Yields the faults of a drawing: colors, letters, places, or no difference at all."""
     if not drawing.styles:
         yield "styles: name at least one"
     if not drawing.real and not drawing.altered:
         yield "real, altered: nothing is in one world alone"
+    around = -REACH, -REACH, 1 + REACH, 1 + REACH
     try:
-        for field in ("scene", "behind", "real", "altered", "over"):
-            yield from shape_faults(field, getattr(drawing, field), REACH)
+        for layer in LAYERS:
+            yield from shape_faults(layer, getattr(drawing, layer), around)
         if drawing.ground:
             color(drawing.ground)
     except ShapeError as error:

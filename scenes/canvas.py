@@ -6,21 +6,21 @@ straight lines and Bezier curves.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
 
 import numpy as np
+from fontTools.misc.transform import Transform
 from fontTools.pens.recordingPen import RecordingPen
+from fontTools.pens.svgPathPen import SVGPathPen
+from fontTools.pens.transformPen import TransformPen
 from fontTools.svgLib.path import parse_path
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
-from numpy.typing import NDArray
 from PIL import Image, ImageColor, ImageFont
 
 from .people import Point
@@ -34,10 +34,10 @@ _CODES = {
     "curveTo": int(Path.CURVE4),
 }
 """Of fontTools' operations; its quadratic curves have one control here."""
-
-
 _NO_PATH = re.compile(r"[^MmZzLlHhVvCcSsQqTtAaEe\d.+\-\s,]")
 """What data of an SVG path can't hold; fontTools passes over it."""
+_UNREADABLE = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
+"""What fontTools raises for data that ends too early, or does not begin with M."""
 
 
 class Canvas:
@@ -74,67 +74,47 @@ class Canvas:
         return Image.fromarray(np.asarray(self._renderer.buffer_rgba()))
 
 
-def polygon(points: Sequence[Point], *, closed: bool) -> Path:
-    """Straight lines through points."""
-    codes = [Path.MOVETO, *[Path.LINETO] * (len(points) - 1)]
-    return _path(points, codes, closed)
-
-
-def arc(center: Point, radii: Point, degrees: tuple[float, float], *, closed: bool) -> Path:
-    """A part of an ellipse between two angles, clockwise from the right."""
-    start, end = degrees
-    unit, codes = _arc(start, end)
-    return _path(list(unit * radii + center), codes, closed)
-
-
-def curve(points: Sequence[Point], *, closed: bool) -> Path:
-    """A Catmull-Rom curve through points."""
-    if len(points) < 3:
-        return polygon(points, closed=closed)
-    before, after = ([points[-1]], points[:2]) if closed else ([points[0]], points[-1:])
-    ring = np.array([*before, *points, *after])
-    a, b, c, d = ring[:-3], ring[1:-2], ring[2:-1], ring[3:]
-    controls = np.stack([b + (c - a) / 6, c - (d - b) / 6, c], axis=1).reshape(-1, 2)
-    codes = [Path.MOVETO, *[Path.CURVE4] * len(controls)]
-    return _path([points[0], *controls], codes, closed)
-
-
 @lru_cache(maxsize=4096)
-def svg_path(text: str, *, closed: bool) -> Path:
-    """The outline of the data of an SVG path. Raises ValueError for what can't be read.
-
-    closed: whether each of its parts is, also without a Z.
-    """
-    if odd := _NO_PATH.search(text):
-        raise ValueError(f"{odd[0]!r} is not a command or a number")
-    pen = RecordingPen()
-    try:
-        parse_path(text, pen)
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
+def outline(data: str) -> Path:
+    """The outline of the data of an SVG path. Raises ValueError for what can't be read."""
     points: list[Point] = []
     codes: list[int] = []
-    for operation, some in pen.value:
+    for operation, some in _recorded(data).value:
         if operation in _CODES:
             points += some
             codes += [_CODES[operation]] * len(some)
-        elif operation == "closePath" or closed:
+        elif operation == "closePath":
             points.append(points[-1])
             codes.append(int(Path.CLOSEPOLY))
     if not points:
-        raise ValueError("it draws nothing")
+        raise ValueError(f"path {data!r}: it draws nothing")
     return Path(points, codes)
+
+
+def moved(data: str, transform: Transform) -> str:
+    """Data of an SVG path whose points are transformed. Raises ValueError as `outline`."""
+    pen = SVGPathPen(None)
+    _recorded(data).replay(TransformPen(pen, transform))
+    return str(pen.getCommands())
+
+
+def _recorded(data: str) -> RecordingPen:
+    """What the data of an SVG path draws. Raises ValueError for what can't be read."""
+    if odd := _NO_PATH.search(data):
+        raise ValueError(f"path {data!r}: {odd[0]!r} is not a command or a number")
+    pen = RecordingPen()
+    try:
+        parse_path(data, pen)
+    except _UNREADABLE as error:
+        raise ValueError(f"path {data!r}: {type(error).__name__}: {error}") from None
+    return pen
 
 
 def letters(text: str) -> Path:
     """A line of text of height 1 with its middle at (0, 0)."""
-    glyphs = [_glyph(character) for character in text]
-    width = text_width(text)
-    font = _font()
-    base = (font.ascender + font.descender) / font.units_per_EM / 2
-    left, placed = -width / 2, []
-    for glyph, advance in glyphs:
-        placed.append(glyph.transformed(Affine2D().translate(left, base)))
+    left, placed = -text_width(text) / 2, []
+    for glyph, advance in map(_glyph, text):
+        placed.append(glyph.transformed(Affine2D().translate(left, above_baseline())))
         left += advance
     return Path.make_compound_path(*placed)
 
@@ -144,6 +124,12 @@ def text_width(text: str) -> float:
     return sum(_glyph(character)[1] for character in text)
 
 
+def above_baseline() -> float:
+    """How far the middle of a line of text of height 1 is above its baseline."""
+    font = _font()
+    return (font.ascender + font.descender) / font.units_per_EM / 2
+
+
 def can_write(text: str) -> bool:
     """Whether the font has every character of a text.
 
@@ -151,25 +137,6 @@ def can_write(text: str) -> bool:
     (True, False)
     """
     return all(character == " " or _font().get_char_index(ord(character)) for character in text)
-
-
-def _path(points: Sequence[Any], codes: Sequence[Any], closed: bool) -> Path:
-    if not closed:
-        return Path(points, codes)
-    return Path([*points, points[0]], [*codes, Path.CLOSEPOLY])
-
-
-@lru_cache(maxsize=256)
-def _arc(start: float, end: float) -> tuple[NDArray[np.float64], list[Any]]:
-    """Points and codes of a part of the unit circle; angles grow from x to y."""
-    parts = max(1, math.ceil(abs(end - start) / 45))
-    angles = np.radians(np.linspace(start, end, parts + 1))
-    on = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    along = np.stack([-on[:, 1], on[:, 0]], axis=1)
-    reach = 4 / 3 * math.tan((angles[1] - angles[0]) / 4)
-    controls = [on[:-1] + reach * along[:-1], on[1:] - reach * along[1:], on[1:]]
-    points = np.concatenate([on[:1], np.stack(controls, axis=1).reshape(-1, 2)])
-    return points, [Path.MOVETO, *[Path.CURVE4] * (3 * parts)]
 
 
 @cache

@@ -1,33 +1,35 @@
-"""Vector images: shapes in a unit box, drawn in several styles; text stays upright in every view.
+"""Vector images: shapes on a stage, drawn in several styles; text stays upright in every view.
 
-Coordinates are shares of a box, x to the right and y downward. A part has a box of its own on the
-stage; the stage is a square inside the image, a little smaller and shifted from seed to seed.
+The stage is a square inside the image, a little smaller and shifted from seed to seed. Shapes are
+in its units, a thousandth of its side, x to the right and y downward. Places, sizes and boxes are
+shares of its side.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from PIL import Image, ImageChops, ImageColor, ImageFilter, ImageOps
+from PIL import Image, ImageChops, ImageColor, ImageFilter
 
 from ..errors import DataError
 from ..schema import Struct
 from .layers import Reduced, reduced, soft_outline
 from .people import Point
-from .sprites import sprite
 
 if TYPE_CHECKING:
-    from matplotlib.path import Path
     from matplotlib.transforms import Affine2D
 
     from .canvas import Canvas
 
 SIZE = 384
 """Side of a drawn image, pixels."""
+UNITS = 1000
+"""Side of the stage in the units of shapes."""
 Extent = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 VectorStyle = Literal["flat", "outlined", "shaded", "blueprint", "ink"]
@@ -36,10 +38,11 @@ LINE_STYLES: dict[str, tuple[str, str]] = {
     "ink": ("#fbfaf5", "#1d1d22"),
 }
 """Styles of lines in one color: paper and pen."""
-KINDS = ("rect", "ellipse", "polygon", "line", "curve", "path", "arc", "text", "sprite")
-"""Kinds of shapes; each shape is of exactly one."""
 
 _OUTLINE = "#2b2b2b"
+_LINE, _PEN = 6, 8
+"""Widths of outlines that the drawing lacks, among colors and in one color; no line in one color is
+thinner than the first."""
 _PAPERS = ("#f4efe6", "#e9f0ee", "#eef0f6", "#f3ecec", "#eef2e4", "#f5f1d9", "#e6e9ee", "#f6f6f4")
 
 
@@ -48,66 +51,60 @@ class ShapeError(DataError):
 
 
 class VectorShape(Struct):
-    """One shape: exactly one of the first nine fields is given."""
+    """An outline or a line of text, as in SVG: in user units, without fill unless it has one."""
 
-    rect: Extent | None = None
-    """A rectangle."""
-    ellipse: Extent | None = None
-    """The ellipse in a box."""
-    polygon: tuple[Point, ...] = ()
-    """Corners of a closed polygon; for holes, see `path`."""
-    line: tuple[Point, ...] = ()
-    """Points joined by straight lines; an outline, never filled."""
-    curve: tuple[Point, ...] = ()
-    """Points joined by a smooth curve; closed where it has a fill."""
     path: str = ""
-    """Data of an SVG path. As in SVG, what runs round a point in both directions is a hole."""
-    arc: Extent | None = None
-    """Part of the outline of an ellipse, by `degrees`."""
+    """Data of an SVG path; empty for a text."""
     text: str = ""
-    """Upright text; `{part}` stands for the label of the part."""
-    sprite: str = ""
-    """Name in the sprite atlas, e.g. `horse`, which fills `at` and `size`."""
+    """Upright text; empty for an outline."""
     fill: str = ""
-    """Color of the inside: a CSS name or `#rrggbb`; empty for none."""
+    """Color of the inside or the letters: a CSS name or `#rrggbb`; empty for none."""
     stroke: str = ""
-    """Color of the outline; empty for none, black for lines and arcs."""
-    width: float = 0.008
-    """Width of the outline, share of the stage."""
-    degrees: tuple[float, float] = (0.0, 360.0)
-    """Start and end of an arc, clockwise from the right."""
-    at: Point = (0.5, 0.5)
-    """Center of a text or sprite."""
-    height: float = 0.6
-    """Height of a text, share of its box."""
-    size: Point = (1.0, 1.0)
-    """Width and height in which a sprite fits, or that a text must not exceed in width."""
+    """Color of the outline; empty for none."""
+    width: float = 1
+    """Width of the stroke."""
+    at: Point = (UNITS / 2, UNITS / 2)
+    """Middle of a text."""
+    height: float = 16
+    """Size of the font of a text."""
 
-    @property
-    def kind(self) -> str:
-        """Returns its kind, of `KINDS`. Raises ShapeError unless it is exactly one."""
-        kinds = [name for name in KINDS if getattr(self, name)]
-        if len(kinds) != 1:
-            raise ShapeError(
-                f"a shape is one of {', '.join(KINDS)}, not {kinds or 'nothing'}",
-                code="unknown-name",
-            )
-        return kinds[0]
+    def bounds(self, *, exact: bool = True) -> Extent:
+        """Left, top, right and bottom, without the stroke; unless exact, of the controls of its
+        curves too, between which these lie. Raises ShapeError for a path that can't be read."""
+        from .canvas import outline, text_width
+
+        if self.text:
+            (x, y), across = self.at, text_width(self.text) * self.height
+            return x - across / 2, y - self.height / 2, x + across / 2, y + self.height / 2
+        try:
+            path = outline(self.path)
+        except ValueError as error:
+            raise ShapeError(str(error), code="bad-value") from None
+        points = path.get_extents().get_points() if exact else np.asarray(path.vertices)
+        (left, top), (right, bottom) = points.min(axis=0), points.max(axis=0)
+        return left, top, right, bottom
 
 
 @dataclass(frozen=True)
 class PlacedPart:
-    """Shapes in a box on the stage."""
+    """Shapes in a box, which moves and shrinks as one."""
 
     name: str
     """Name of the part."""
     shapes: tuple[VectorShape, ...]
+    """Its shapes as they were drawn."""
+    drawn: Extent
+    """Box on the stage as it was drawn."""
     center: Point
-    """Center of its box on the stage."""
-    size: Point
-    """Width and height of its box."""
-    label: str = ""
-    """Text in place of `{part}`; the name of the part if empty."""
+    """Center of the box on the stage."""
+    scale: float = 1.0
+    """How large it is, of its size as it was drawn; its strokes keep their width."""
+
+    @property
+    def size(self) -> Point:
+        """Width and height of its box."""
+        x0, y0, x1, y1 = self.drawn
+        return (x1 - x0) * self.scale, (y1 - y0) * self.scale
 
     @property
     def box(self) -> Extent:
@@ -166,7 +163,7 @@ class VectorImage:
 def draw_vector(image: VectorImage) -> Image.Image:
     """RGB image of `SIZE` x `SIZE` pixels; a function of its argument alone.
 
-    Raises ShapeError for an unknown color, sprite or path.
+    Raises ShapeError for an unknown color or a path that can't be read.
     """
     from .canvas import Canvas
 
@@ -175,7 +172,7 @@ def draw_vector(image: VectorImage) -> Image.Image:
     shift = rng.uniform(0.02, 0.98 - scale), rng.uniform(0.02, 0.98 - scale)
     paper = rng.choice(_PAPERS)
     stage = _Stage(image.stage, scale, shift)
-    whole = PlacedPart("", (), (0.5, 0.5), (1.0, 1.0))
+    whole = PlacedPart("", (), (0.0, 0.0, 1.0, 1.0), (0.5, 0.5))
     back = Canvas(SIZE)
     scene = _Pen(back, stage, replace(image, turn=image.scene_turn))
     for shape in image.scene:
@@ -209,12 +206,11 @@ def color(name: str) -> str:
     >>> color("navy")
     '#000080'
     """
-    try:
-        return "#{:02x}{:02x}{:02x}".format(*ImageColor.getrgb(name)[:3])
-    except ValueError:
-        raise ShapeError(
-            f"no color {name!r}: use a CSS name or #rrggbb", code="unknown-name"
-        ) from None
+    with suppress(ValueError):
+        levels = ImageColor.getrgb(name)
+        if len(levels) == 3:  # a transparent color has four
+            return "#{:02x}{:02x}{:02x}".format(*levels)
+    raise ShapeError(f"no color {name!r}: use a CSS name or #rrggbb", code="unknown-name")
 
 
 def _shaded(back: Image.Image, things: Reduced | None, rng: random.Random) -> Image.Image:
@@ -270,119 +266,55 @@ class _Pen:
 
     def draw(self, shape: VectorShape, box: PlacedPart, turned: bool) -> None:
         """Draws a shape of a part; unless `turned`, only the place of the part turns."""
-        kind = shape.kind
-        if kind not in ("text", "sprite"):
-            fill, stroke, width = self._colors(shape)
-            pixels = max(0.5, width * self._stage.unit)
-            self._layer.draw(outline(shape), self._to_pixels(box, turned), fill, stroke, pixels)
+        from .canvas import outline
+
+        if shape.text:
+            self._text(shape, box, turned)
             return
-        center = self._at(shape.at, box, turned)
-        w, h = box.size
-        if turned and self._turn.quarter:
-            w, h = h, w
-        room = w * self._stage.unit * shape.size[0], h * self._stage.unit
-        if kind == "text":
-            self._text(shape, box, center, room)
-        else:
-            self._sprite(shape, center, (room[0], room[1] * shape.size[1]), turned)
+        try:
+            path = outline(shape.path)
+        except ValueError as error:
+            raise ShapeError(str(error), code="bad-value") from None
+        fill, stroke, width = self._colors(shape)
+        pixels = max(0.5, width / UNITS * self._stage.unit)
+        self._layer.draw(path, self._to_pixels(box, turned), fill, stroke, pixels)
 
     def _at(self, point: Point, box: PlacedPart, turned: bool) -> Point:
-        """Pixels of a point of a box."""
-        (w, h), (across, down) = box.size, point
+        """Pixels of a point of a shape."""
+        x0, y0, x1, y1 = box.drawn
+        across = (point[0] / UNITS - (x0 + x1) / 2) * box.scale
+        down = (point[1] / UNITS - (y0 + y1) / 2) * box.scale
         x, y = box.center if turned else self._turn(box.center)
-        on_stage = x + (across - 0.5) * w, y + (down - 0.5) * h
+        on_stage = x + across, y + down
         return self._stage.place(self._turn(on_stage) if turned else on_stage)
 
     def _to_pixels(self, box: PlacedPart, turned: bool) -> Affine2D:
-        """The map of a box to pixels, from where it takes three corners."""
+        """The map of a part's shapes to pixels, from where it takes three corners."""
         from matplotlib.transforms import Affine2D
 
         x, y = self._at((0, 0), box, turned)
-        right, below = self._at((1, 0), box, turned), self._at((0, 1), box, turned)
-        across, down = (right[0] - x, right[1] - y), (below[0] - x, below[1] - y)
+        right, below = self._at((UNITS, 0), box, turned), self._at((0, UNITS), box, turned)
+        across = (right[0] - x) / UNITS, (right[1] - y) / UNITS
+        down = (below[0] - x) / UNITS, (below[1] - y) / UNITS
         return Affine2D.from_values(*across, *down, x, y)
 
     def _colors(self, shape: VectorShape) -> tuple[str, str, float]:
         """Fill, stroke and width of the stroke; an empty color for none."""
-        bare = not shape.fill and not shape.stroke
         if self._style in LINE_STYLES:
             paper, ink = map(color, LINE_STYLES[self._style])
-            return (paper if shape.fill else ""), ink, max(shape.width, 0.006)
+            width = max(shape.width, _LINE) if shape.stroke else _PEN
+            return (paper if shape.fill else ""), ink, width
         fill = color(shape.fill) if shape.fill else ""
-        stroke = color(shape.stroke) if shape.stroke else (color("black") if bare else "")
-        if not stroke and self._style == "outlined":
-            return fill, color(_OUTLINE), 0.006
-        return fill, stroke, shape.width
+        if not shape.stroke and self._style == "outlined":
+            return fill, color(_OUTLINE), _LINE
+        return fill, color(shape.stroke) if shape.stroke else "", shape.width
 
-    def _text(
-        self, shape: VectorShape, box: PlacedPart, center: Point, room: tuple[float, float]
-    ) -> None:
+    def _text(self, shape: VectorShape, box: PlacedPart, turned: bool) -> None:
         from matplotlib.transforms import Affine2D
 
-        from .canvas import letters, text_width
+        from .canvas import letters
 
-        text = shape.text.replace("{part}", box.label or box.name)
-        if not text:
-            return  # the stage is no part, and has no name
         ink = LINE_STYLES[self._style][1] if self._style in LINE_STYLES else shape.fill
-        height = min(max(3, shape.height * room[1]), room[0] / text_width(text))
-        self._layer.draw(
-            letters(text), Affine2D().scale(height).translate(*center), color(ink or "black")
-        )
-
-    def _sprite(
-        self, shape: VectorShape, center: Point, room: tuple[float, float], turned: bool
-    ) -> None:
-        try:
-            art = sprite(shape.sprite)
-        except KeyError:
-            raise ShapeError(
-                f"no sprite {shape.sprite!r} in the atlas", code="unknown-name"
-            ) from None
-        if turned and self._turn.mirrored:
-            art = ImageOps.mirror(art)
-        if turned and self._turn.upside:
-            art = ImageOps.flip(art)
-        if turned and self._turn.quarter:
-            art = art.transpose(Image.Transpose.ROTATE_270)
-        factor = min(room[0] / art.width, room[1] / art.height)
-        size = max(1, round(art.width * factor)), max(1, round(art.height * factor))
-        art = art.resize(size, Image.Resampling.LANCZOS)
-        if self._style in LINE_STYLES:
-            paper, ink = LINE_STYLES[self._style]
-            gray = ImageOps.colorize(art.convert("L"), ink, paper)
-            gray.putalpha(art.getchannel("A"))
-            art = gray
-        self._layer.paste(art, center[0] - size[0] / 2, center[1] - size[1] / 2)
-
-
-def outline(shape: VectorShape) -> Path:
-    """A shape's outline in its box, closed if it is filled or no line. Raises ShapeError for a
-    text, a sprite or a path that can't be read."""
-    from . import canvas
-
-    filled = bool(shape.fill)
-    match shape.kind:
-        case "rect":
-            assert shape.rect
-            x0, y0, x1, y1 = shape.rect
-            return canvas.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], closed=True)
-        case "ellipse" | "arc":
-            box, whole = shape.ellipse or shape.arc, bool(shape.ellipse)
-            assert box
-            center = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-            radii = (box[2] - box[0]) / 2, (box[3] - box[1]) / 2
-            degrees = (0.0, 360.0) if whole else shape.degrees
-            return canvas.arc(center, radii, degrees, closed=whole or filled)
-        case "polygon":
-            return canvas.polygon(shape.polygon, closed=True)
-        case "line":
-            return canvas.polygon(shape.line, closed=filled)
-        case "curve":
-            return canvas.curve(shape.curve, closed=filled)
-        case "path":
-            try:
-                return canvas.svg_path(shape.path, closed=filled)
-            except ValueError as error:
-                raise ShapeError(f"path {shape.path!r}: {error}", code="bad-value") from None
-    raise ShapeError(f"a {shape.kind} has no outline", code="unsupported")
+        height = max(3, shape.height / UNITS * box.scale * self._stage.unit)
+        to_pixels = Affine2D().scale(height).translate(*self._at(shape.at, box, turned))
+        self._layer.draw(letters(shape.text), to_pixels, color(ink))

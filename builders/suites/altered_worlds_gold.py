@@ -12,7 +12,7 @@ from ...scenes.vector import VectorImage, VectorStyle
 from ...schema import AlteredWorldGold, EncodedImage, Provenance, World
 from ..build_result import Composition
 from ..checks import equal_fault, images_apart
-from ..gold import LEAST_DIFFERENCE, LOOKED, draw_gold, terms
+from ..gold import LEAST_DIFFERENCE, LICENSE, LOOKED, draw_gold
 from ..suite import Banks, Fault, SuiteRecipe
 from ..world_drawings import DRAWN, DrawnGroup
 from ..world_looks import recognized, undecided
@@ -82,7 +82,7 @@ def _row(
         image=EncodedImage(bytes=data, path=f"{columns['group']}-{world}-{style}-{seed}.png"),
         image_sha256=hashlib.sha256(data).hexdigest(),
         review=["code"],
-        license=terms(drawn.drawing.has_sprites),
+        license=LICENSE,
     )
 
 

@@ -13,7 +13,7 @@ from ...schema import EncodedImage, GoldLayout, Provenance, T2ICorrectness, T2IC
 from ..build_result import Composition
 from ..checks import equal_fault, images_apart
 from ..depictions import LAYOUTS, Drawable
-from ..gold import LEAST_DIFFERENCE, LOOKED, STYLES_EACH, draw_gold, style_of, terms
+from ..gold import LEAST_DIFFERENCE, LICENSE, LOOKED, STYLES_EACH, draw_gold, style_of
 from ..suite import Banks, Fault, SuiteRecipe
 from . import t2i_correctness
 
@@ -83,7 +83,7 @@ def _row(
         image=EncodedImage(bytes=data, path=f"{name}.png"),
         image_sha256=digest,
         review=["code", LOOKED] if looks.get(digest) == layout else ["code"],
-        license=terms(drawable.depiction.has_sprites),
+        license=LICENSE,
         provenance=Provenance(
             bank=f"{source.provenance.bank} {drawable.entry}",
             entry=source.provenance.entry,
