@@ -77,7 +77,7 @@ def read_drawn(
         try:
             made.append(drawn(entry, _read_layers(file, known)))
         except OSError as error:
-            faults.add(f"{file}: can't be read: {error.strerror}", "no-such-file")
+            faults.add(f"{file}: can't be read: {error.strerror}")
         except ShapeError as error:
             faults.add(f"{file}: {error}")
     faults.raise_any()

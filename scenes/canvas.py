@@ -152,7 +152,8 @@ def _font() -> FT2Font:
 def _glyph(character: str) -> tuple[Path, float]:
     """A letter of height 1 on the line, and how far it is from there to the next."""
     font = _font()
-    glyph = font.load_char(ord(character), LoadFlags.NO_HINTING)
+    # Not by `load_char`, which warns of a letter that the font lacks: `can_write` says so.
+    glyph = font.load_glyph(font.get_char_index(ord(character)), LoadFlags.NO_HINTING)
     scale = 1 / font.units_per_EM
     path = Path(*font.get_path()).transformed(Affine2D().scale(scale, -scale))
     return path, glyph.linearHoriAdvance / 65536 * scale

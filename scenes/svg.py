@@ -157,7 +157,9 @@ def _outline(element: Element, context: _Context) -> VectorShape:
     bare = Element(element.tag, {k: v for k, v in element.attrib.items() if k != "transform"})
     try:
         builder.add_path_from_element(bare)
-        (path,) = builder.paths
+        path = "".join(builder.paths)
+        if not path:
+            raise ValueError("has no 'd' or 'points'")
         if context.transform != Identity:
             path = moved(path, context.transform)
     except (TypeError, ValueError) as error:  # an attribute that is missing, or no number

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from drawn_files import drawn
 from PIL import Image, ImageOps
 from refusals import raises
 
 from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.bank_faults import layout_faults
 from counterprior.builders.depictions import (
+    LAYERS,
     LAYOUTS,
-    Depiction,
+    Drawable,
     depiction_faults,
     drawable_pairs,
+    read_depictions,
     read_looks,
 )
 from counterprior.builders.drawings import drawing
@@ -63,8 +66,8 @@ def test_the_pixels_show_it_too(pair: str, layout: Any, blue_first: bool) -> Non
 
 def test_text_stays_upright_where_all_is_mirrored() -> None:
     def drawn(turn: Turn, at: float) -> Image.Image:
-        letter = VectorShape(text="F", height=0.9)
-        part = PlacedPart("f", (letter,), (at, 0.5), (0.3, 0.3))
+        letter = VectorShape(text="F", height=270, fill="black")
+        part = PlacedPart("f", (letter,), (0.35, 0.35, 0.65, 0.65), (at, 0.5))
         return draw_vector(VectorImage((part,), turn=turn, upright=False, ground="white"))
 
     mirrored = drawn(Turn(mirrored=True), 0.75)
@@ -113,40 +116,114 @@ def test_records_looks_and_rejects_misread_images(tmp_path: Path) -> None:
         read_looks(tmp_path)
 
 
-GREEN = {"draw": [{"rect": [0, 0, 1, 1], "fill": "green"}], "at": [0.2, 0.5]}
-WHITE = {"draw": [{"rect": [0, 0, 1, 1], "fill": "white"}], "at": [0.5, 0.5]}
+def box(x: float, y: float, more: str = "") -> str:
+    """A green box in the middle of a place."""
+    return f'<rect x="{x - 125}" y="{y - 125}" width="250" height="250" fill="green"{more}/>'
+
+
+GREEN, WHITE = box(200, 500), box(500, 500)
+LABEL = '<text x="200" y="500" font-size="90" fill="black">'
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "facts"),
     [
-        ({}, ""),
-        ({"fact": "flag-atlantis"}, "is unknown"),
-        ({"parts": {"purple": GREEN}}, "not a part of fact flag-italy"),
-        ({"parts": {"green": WHITE | {"at": [0.8, 0.5]}, "white": WHITE}}, "stands after"),
-        ({"parts": {"green": GREEN | {"at": [0.05, 0.5]}}}, "leaves the stage"),
-        ({"parts": {"green": GREEN | {"draw": [{"rect": [0, 0, 2, 1]}]}}}, "leaves its box"),
-        ({"parts": {"green": GREEN | {"draw": [{"text": "Ω"}]}}}, "lacks a letter"),
-        ({"parts": {"green": GREEN | {"draw": [{"text": "{part}"}], "label": "Ö"}}}, "of 'Ö'"),
-        ({"scene": [{"rect": [0, 0, 1, 1], "fill": "greeen"}]}, "no color 'greeen'"),
-        ({"over": [{"path": "M 0 0 X 1"}]}, "'X' is not a command"),
-        ({"over": [{"path": "M 0 0 L 1"}]}, "path 'M 0 0 L 1'"),
-        ({"over": [{"path": "M 0 0 C 1 1 0.5"}]}, "path 'M 0 0 C 1 1 0.5'"),
-        ({"over": [{"path": "L 1 1"}]}, "path 'L 1 1'"),
-        ({"over": [{"path": "1 1"}]}, "path '1 1'"),
-        ({"over": [{"fill": "red"}]}, "a shape is one of"),
-        ({"spare": "red"}, "is not drawn"),
+        ({}, ()),
+        ({"fact": "flag-atlantis"}, ("'flag-atlantis'", "is unknown")),
+        ({"parts": {"purple": GREEN}}, ("'purple'", "flag-italy")),
+        ({"parts": {"green": box(800, 500), "white": WHITE}}, ("green stands after white",)),
+        ({"parts": {"green": box(50, 500)}}, ("green", "leaves the stage")),
+        (
+            {"parts": {"green": GREEN + '<rect x="75" y="375" width="125" height="125"/>'}},
+            ("green", "leaves its box"),
+        ),
+        ({"parts": {"green": f"{GREEN}{LABEL}Ω</text>"}}, ("green", "lacks a letter", "'Ω'")),
+        ({"parts": {"{part}": f"{GREEN}{LABEL}Ö{{part}}</text>"}, "spare": "x"}, ("'x'",)),
+        ({"parts": {"green": f"{GREEN}{LABEL}{{part}}</text>"}}, ("green", "{part}", "only")),
+        ({"parts": {"green": ""}}, ("'parts'", "'green'", "empty")),
+        ({"parts": GREEN}, ("'parts'", "no layer of a part")),
+        ({"scene": box(0, 0, ' stroke="greeen"')}, ("no color 'greeen'",)),
+        ({"scene": box(0, 0, ' stroke="#00000080"')}, ("no color '#00000080'",)),
+        ({"ground": box(0, 0).replace("green", "greeen")}, ("no color 'greeen'",)),
+        ({"over": '<path d="M 0 0 X 1" fill="red"/>'}, ("'X' is not a command",)),
+        ({"over": '<path d="M 0 0 L 1" fill="red"/>'}, ("'M 0 0 L 1'",)),
+        ({"over": '<path d="M 0 0 C 1 1 0.5" fill="red"/>'}, ("'M 0 0 C 1 1 0.5'",)),
+        ({"over": '<path d="L 1 1" fill="red"/>'}, ("'L 1 1'",)),
+        ({"over": '<path d="1 1" fill="red"/>'}, ("'1 1'",)),
+        ({"over": '<path d="" fill="red"/>'}, ("over", "path 1", "'d'")),
+        ({"over": '<path d="Z" fill="red"/>'}, ("'Z'",)),
+        ({"over": '<path fill="red"/>'}, ("over", "path 1", "'d'")),
+        ({"over": box(1300, 500)}, ("over", "leaves")),
+        ({"spare": "red"}, ("'red' is not drawn",)),
     ],
 )
-def test_bad_depictions_are_named(change: dict[str, Any], reason: str) -> None:
-    good = {
-        "id": "italy",
-        "fact": "flag-italy",
-        "pairs": [],
-        "parts": {"green": GREEN, "white": WHITE},
-    }
-    faults = list(depiction_faults(Depiction.model_validate(good | change), BANKS.facts))
-    assert (not faults) if not reason else any(reason in fault for fault in faults), faults
+def test_bad_depictions_are_named(
+    tmp_path: Path, change: dict[str, Any], facts: tuple[str, ...]
+) -> None:
+    good = {"fact": "flag-italy", "parts": {"green": GREEN, "white": WHITE}}
+    write_depiction(tmp_path, **good | change)
+    try:
+        ((depiction,),) = read_depictions(tmp_path).values()
+        faults = list(depiction_faults(depiction, BANKS.facts))
+    except BankError as error:
+        faults = [str(error)]
+        assert str(tmp_path / "depictions" / "flags" / "italy.svg") in faults[0]
+    if facts:
+        assert any(all(fact in fault for fact in facts) for fault in faults), faults
+    else:
+        assert not faults
+
+
+def write_depiction(bank: Path, **changes: Any) -> None:
+    """A bank whose only depiction has these fields and layers."""
+    layers = {name: changes.pop(name) for name in LAYERS if name in changes}
+    folder = bank / "depictions" / "flags"
+    folder.mkdir(parents=True)
+    (folder / "italy.svg").write_text(drawn(layers))
+    entry = {"id": "italy", "fact": "flag-italy", "pairs": []}
+    (bank / "depictions" / "flags.yaml").write_text(yaml.safe_dump([entry | changes]))
+
+
+def test_the_box_of_a_part_is_its_invisible_shape_else_what_it_draws(tmp_path: Path) -> None:
+    around = '<rect x="100" y="300" width="300" height="400"/>'
+    parts = {"green": GREEN + around, "white": WHITE}
+    write_depiction(tmp_path, parts=parts)
+    ((depiction,),) = read_depictions(tmp_path).values()
+    assert depiction.parts["green"].box == pytest.approx((0.1, 0.3, 0.4, 0.7))
+    assert depiction.parts["white"].box == pytest.approx((0.375, 0.375, 0.625, 0.625))
+    assert len(depiction.parts["green"].shapes) == 1
+
+
+def drawable_of(bank: Path, **changes: Any) -> Drawable:
+    """The pair of France as a depiction draws it."""
+    write_depiction(bank, fact="flag-france", pairs=[FRANCE], **changes)
+    pair = BANKS.drawables[FRANCE].pair
+    return drawable_pairs(read_depictions(bank), {FRANCE: pair}, BANKS.facts)[FRANCE]
+
+
+def test_the_layer_of_all_other_parts_is_drawn_where_the_fact_has_them(tmp_path: Path) -> None:
+    name = '<text x="500" y="500" font-size="90" fill="black" text-anchor="middle">{part}!</text>'
+    parts = {"{part}": f'<rect x="400" y="450" width="200" height="100"/>{name}', "blue": GREEN}
+    drawable = drawable_of(tmp_path, area=[0.2, 0.5, 0.8, 0.5], parts=parts)
+    white, red, blue = drawable.image("right", "flat", 0).parts
+    assert (white.name, white.center) == ("white", pytest.approx((0.5, 0.5)))
+    assert (red.name, red.center) == ("red", pytest.approx((0.8, 0.5)))
+    assert (blue.name, blue.center) == ("blue", pytest.approx((0.2, 0.5)))
+    assert [shape.text for part in (white, red) for shape in part.shapes] == ["white!", "red!"]
+    # A name is made smaller where its box is narrow.
+    assert white.shapes[0].height < 90 == red.shapes[0].height
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_things_that_change_places_keep_their_height_where_the_entry_says_so(
+    tmp_path: Path, keeps: bool
+) -> None:
+    parts = {"blue": box(200, 800), "red": box(800, 400)}
+    drawable = drawable_of(tmp_path, keeps_heights=keeps, parts=parts)
+    centers = {part.name: part.center for part in drawable.image("swapped", "flat", 0).parts}
+    heights = (0.8, 0.4) if keeps else (0.4, 0.8)
+    assert centers["blue"] == pytest.approx((0.8, heights[0]))
+    assert centers["red"] == pytest.approx((0.2, heights[1]))
 
 
 @pytest.mark.parametrize(
@@ -170,9 +247,3 @@ def test_pairs_that_a_depiction_can_not_draw_are_named(pairs: Any, reason: tuple
     known = {pair.id: pair for listed in BANKS.pairs.values() for pair in listed}
     with raises(*reason, error=BankError):
         drawable_pairs({"flags": [depiction]}, known, BANKS.facts)
-
-
-def test_the_name_of_a_part_is_nothing_on_the_stage() -> None:
-    shape = VectorShape(text="{part}")
-    plain = draw_vector(VectorImage((), ground="white"))
-    assert draw_vector(VectorImage((), scene=(shape,), ground="white")) == plain

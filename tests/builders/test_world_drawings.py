@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_files import ALL, drawn
 from PIL import Image
 from refusals import raises
 from small_worlds import DRAWINGS, GOLD, ICE, TREE, write_bank, write_worlds
@@ -22,7 +24,6 @@ from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.builders.suites import SUITES
 from counterprior.builders.suites.altered_worlds_gold import SUITE
 from counterprior.builders.world_drawings import (
-    WorldDrawing,
     alike_faults,
     drawing_faults,
     read_world_drawings,
@@ -36,6 +37,8 @@ from counterprior.schema import AlteredWorldGold
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 from look_blind import record, world_sheets
+
+GROUND = f"<rect {ALL} fill='#ddeeff'/>"
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +96,7 @@ def test_a_release_is_drawn_again_from_its_bank(release: Path, tmp_path: Path) -
         return [(one.row, one.field) for one in differences(config, records, rows, origin)]
 
     assert not problems(release.with_name("bank"))
-    other = write_bank(tmp_path / "other", [DRAWINGS[0] | {"over": []}, DRAWINGS[1]])
+    other = write_bank(tmp_path / "other", [DRAWINGS[0] | {"over": ""}, DRAWINGS[1]])
     ice = [record["id"] for record in records if record["group"] == ICE]
     assert len(ice) == 4 and problems(other) == [(row, "image") for row in ice]
 
@@ -170,7 +173,7 @@ def test_looks_expire_with_their_image_or_question(release: Path, tmp_path: Path
     assert all(TREE in f.message for f in left)
     (seen,) = {one.groups for one in worlds_census(Banks(bank)).looked_at["all"]}
     assert seen == 1
-    write_bank(bank, [DRAWINGS[0] | {"over": []}, DRAWINGS[1] | {"ground": "#ddeeff"}])
+    write_bank(bank, [DRAWINGS[0] | {"over": ""}, DRAWINGS[1] | {"ground": GROUND}])
     assert not list(SUITE.faults(built(bank), Banks(bank)))
     assert not worlds_census(Banks(bank)).looked_at
 
@@ -182,14 +185,15 @@ def test_looks_expire_with_their_image_or_question(release: Path, tmp_path: Path
         ({"group": "thumb-retired"}, "bad-entry", ("thumb-retired", "retired")),
         ({"group": "thumb-bare"}, "bad-entry", ("thumb-bare", "worlds/")),
         ({"group": TREE}, "duplicate-id", (TREE,)),
-        ({"real": [], "altered": []}, "bad-entry", ("real, altered:",)),
+        ({"real": "", "altered": ""}, "bad-entry", ("real, altered:",)),
         ({"styles": []}, "bad-entry", ("styles:",)),
-        ({"ground": "greeen"}, "bad-entry", ("'greeen'",)),
-        ({"scene": [{"rect": [0, 0, 1, 1], "stroke": "#12"}]}, "bad-entry", ("'#12'",)),
-        ({"over": [{"sprite": "unicorn"}]}, "bad-entry", ("over:", "'unicorn'")),
-        ({"behind": [{"text": "Ω"}]}, "bad-entry", ("behind:", "'Ω'")),
-        ({"altered": [{"line": [[0, 0], [12, 1]]}]}, "bad-entry", ("altered:", "line")),
-        ({"real": [{"fill": "red"}]}, "bad-entry", ("rect, ellipse",)),
+        ({"ground": f"<rect {ALL} fill='greeen'/>"}, "bad-entry", ("'greeen'",)),
+        ({"ground": f"{GROUND}<rect {ALL} fill='red'/>"}, "bad-entry", ("ground", "color")),
+        ({"scene": f"<rect {ALL} stroke='#12'/>"}, "bad-entry", ("'#12'",)),
+        ({"over": "<image href='unicorn.png'/>"}, "bad-entry", (f"{ICE}.svg", "over", "<image>")),
+        ({"behind": "<text fill='red'>Ω</text>"}, "bad-entry", ("behind:", "'Ω'")),
+        ({"altered": "<line x2='12000' stroke='red'/>"}, "bad-entry", ("altered:", "M0,0")),
+        ({"real": "<rect width='9' fill='red'/>"}, "bad-entry", (f"{ICE}.svg", "rect 1")),
         ({"colour": "red"}, "bad-entry", ("colour:",)),
     ],
 )
@@ -208,17 +212,52 @@ def test_bad_drawings_are_named(
         print(Banks(bank).world_drawings)
 
 
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        (
+            lambda folder: (folder / f"{ICE}.svg").unlink(),
+            (f"{ICE}.svg", "No such file"),
+        ),
+        (
+            lambda folder: (folder / f"{ICE}.svg").rename(folder / "ice.svg"),
+            ("ice.svg", "no entry", "all.yaml"),
+        ),
+        (
+            lambda folder: (folder / f"{ICE}.svg").write_text("- a"),
+            ("bad-entry", f"{ICE}.svg", "not XML"),
+        ),
+        (
+            lambda folder: (folder / f"{ICE}.svg").write_text(drawn({"reel": "", "over": ""})),
+            (f"{ICE}.svg", "'reel'", "ground, scene, behind, real, altered, over"),
+        ),
+    ],
+)
+def test_a_file_that_is_missing_extra_or_of_other_layers_is_named(
+    tmp_path: Path, change: Callable[[Path], object], facts: tuple[str, ...]
+) -> None:
+    change(write_bank(tmp_path) / "world_drawings" / "all")
+    with raises("bad-entry", *facts, error=BankError):
+        read_world_drawings(tmp_path)
+
+
+def test_every_faulty_file_is_named_at_once(tmp_path: Path) -> None:
+    changed = [drawing | {"over": "<image/>"} for drawing in DRAWINGS]
+    with raises("bad-entry", f"{ICE}.svg", f"{TREE}.svg", error=BankError):
+        read_world_drawings(write_bank(tmp_path, changed))
+
+
 def test_worlds_that_look_alike_are_named(tmp_path: Path) -> None:
-    hidden = DRAWINGS[0] | {"over": [{"rect": [0, 0, 1, 1], "fill": "white"}]}
-    drawing = WorldDrawing.model_validate(hidden)
+    hidden = DRAWINGS[0] | {"over": f"<rect {ALL} fill='white'/>"}
+    (drawing,) = read_world_drawings(write_bank(tmp_path / "hidden", [hidden]))["all"]
     assert [fault.partition(":")[0] for fault in alike_faults(drawing)] == [*drawing.styles]
     # Only a color differs, which a style of lines does not show.
     colored = DRAWINGS[1] | {"styles": ["flat", "ink"]}
-    (fault,) = alike_faults(WorldDrawing.model_validate(colored))
+    banks = Banks(write_bank(tmp_path / "colored", [colored]))
+    (fault,) = alike_faults(banks.world_drawings[TREE].drawing)
     assert fault.startswith("ink: the two worlds look alike: 0.00%")
-    banks = Banks(write_bank(tmp_path, [colored]))
-    (fault,) = SUITE.faults(SUITE.build(banks, random.Random(0)), banks)
-    assert fault.field == "image" and f"{TREE}, ink: the two worlds look alike" in fault.message
+    (named,) = SUITE.faults(SUITE.build(banks, random.Random(0)), banks)
+    assert named.field == "image" and f"{TREE}, ink: the two worlds look alike" in named.message
 
 
 @pytest.mark.lane
