@@ -28,18 +28,17 @@ from ..scenes.vector import (
     VectorImage,
     VectorShape,
     VectorStyle,
-    color,
 )
 from ..schema import Frame, GoldLayout, Struct
-from .bank import BankFaults, by_name, read_by_name
+from .bank import BankFaults, read_by_name
 from .constrained import ConstrainedPair
 from .facts import SAME, FactError, FactTables
 from .gold import (
     GROUND,
     REACH,
+    DrawnFolder,
     Layers,
     ground_of,
-    read_drawn,
     seed_of,
     shape_faults,
     shapes_of,
@@ -49,8 +48,6 @@ from .gold import (
 if TYPE_CHECKING:
     from ..scenes.svg import Layer
 
-FOLDER = "depictions"
-"""Folder of the bank with the depictions."""
 LAYERS = (GROUND, "scene", "behind", "parts", "over")
 """Layers of a drawing."""
 EACH = "{part}"
@@ -316,26 +313,6 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def read_depictions(bank: Path) -> dict[str, list[Depiction]]:
-    """Depictions by file; none where the bank has no such folder.
-
-    Raises BankError for an entry or a drawing that can't be read, or an id that is used twice.
-    """
-    files, faults = {}, BankFaults()
-    for path in sorted((bank / FOLDER).glob("*.yaml")):
-        with faults.caught():
-            files[path.stem] = depictions_of(bank, path.stem)
-    faults.raise_any()
-    by_name((d for listed in files.values() for d in listed), "id", str(bank / FOLDER))
-    return files
-
-
-def depictions_of(bank: Path, domain: str) -> list[Depiction]:
-    """Depictions of one file. Raises BankError for an entry or a drawing that can't be read."""
-    path = bank / FOLDER / f"{domain}.yaml"
-    return read_drawn(path, DepictionEntry, "id", _depiction, LAYERS)
-
-
 def _depiction(entry: DepictionEntry, layers: Layers) -> Depiction:
     from ..scenes.svg import Layer
 
@@ -368,6 +345,9 @@ def _part(layer: Layer | VectorShape) -> PlacedPart:
     return PlacedPart(layer.name, seen, (x0, y0, x1, y1), ((x0 + x1) / 2, (y0 + y1) / 2))
 
 
+DEPICTIONS = DrawnFolder("depictions", DepictionEntry, "id", LAYERS, _depiction)
+
+
 class GoldLook(Struct):
     """Verdict of a model that looked at a gold image, right or swapped, without its key."""
 
@@ -396,7 +376,7 @@ def drawable_pairs(
     faults = BankFaults()
     for domain, listed in depictions.items():
         for depiction in listed:
-            entry = f"{FOLDER}/{domain}.yaml"
+            entry = f"{DEPICTIONS.name}/{domain}.yaml"
             wrong = list(depiction_faults(depiction, facts))
             for fault in wrong:
                 faults.add(f"{entry}, {depiction.id}: {fault}")
@@ -423,7 +403,7 @@ def drawable_by_fact(
         for depiction in listed:
             if depiction.fact == pair.fact:
                 with suppress(FactError):
-                    drawable = _drawable(pair, depiction, facts, f"{FOLDER}/{domain}.yaml")
+                    drawable = _drawable(pair, depiction, facts, f"{DEPICTIONS.name}/{domain}.yaml")
                     if drawable.shows_both:
                         return drawable
     return None
@@ -471,7 +451,7 @@ def _places(
 
 
 def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
-    """Yields the faults of a depiction: parts, order, shapes, colors, letters, boxes."""
+    """Yields the faults of a depiction: parts, order, shapes, letters, boxes."""
     if depiction.fact not in facts.facts:
         yield f"fact: {depiction.fact!r} is unknown"
         return
@@ -487,8 +467,6 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
             yield from shape_faults(layer, getattr(depiction, layer), around)
         for placed in standing:
             yield from _part_faults(placed)
-        if depiction.ground:
-            color(depiction.ground)
     except ShapeError as error:
         yield str(error)
         return

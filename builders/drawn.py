@@ -14,11 +14,10 @@ from ..scenes.vector import VectorImage
 from ..schema import GoldLayout
 from .bank import DEFAULT_BANK, read_entries
 from .constrained import ConstrainedPair
-from .depictions import FOLDER as DEPICTIONS
-from .depictions import Drawable, depictions_of, drawable_pairs
+from .depictions import DEPICTIONS, Drawable, drawable_pairs
 from .facts import FactTables, read_facts
 from .gold import style_of
-from .world_drawings import DRAWN, FOLDER, WorldDrawing, world_drawings_of
+from .world_drawings import DRAWN, WORLD_DRAWINGS, WorldDrawing
 
 
 def draws_world(group: str) -> bool:
@@ -75,7 +74,7 @@ def drawn_pairs(domain: str) -> list[ConstrainedPair]:
 
 def _drawing_of(group: str) -> WorldDrawing | None:
     """The drawing of a group; the file whose name is in the group's is read first."""
-    files = [path.stem for path in sorted((DEFAULT_BANK / FOLDER).glob("*.yaml"))]
+    files = [path.stem for path in sorted((DEFAULT_BANK / WORLD_DRAWINGS.name).glob("*.yaml"))]
     found: Iterator[WorldDrawing] = (
         drawings[group]
         for file in sorted(files, key=lambda name: name not in group)
@@ -86,7 +85,7 @@ def _drawing_of(group: str) -> WorldDrawing | None:
 
 @cache
 def _worlds(file: str) -> dict[str, WorldDrawing]:
-    return {drawing.group: drawing for drawing in world_drawings_of(DEFAULT_BANK, file)}
+    return {drawing.group: drawing for drawing in WORLD_DRAWINGS.read_file(DEFAULT_BANK, file)}
 
 
 @cache
@@ -97,10 +96,12 @@ def _facts() -> FactTables:
 @cache
 def _depicted(domain: str) -> dict[tuple[str, str, str], Drawable]:
     """(left, right, context) -> pair of a domain with its drawing; empty for a domain without."""
-    path = DEFAULT_BANK / DEPICTIONS / f"{domain}.yaml"
+    path = DEFAULT_BANK / DEPICTIONS.name / f"{domain}.yaml"
     if domain != path.stem or not path.exists():
         return {}
     pairs = read_entries(DEFAULT_BANK / "constrained" / f"{domain}.yaml", ConstrainedPair)
     by_id = {pair.id: pair for pair in pairs}
-    drawables = drawable_pairs({domain: depictions_of(DEFAULT_BANK, domain)}, by_id, _facts())
+    drawables = drawable_pairs(
+        {domain: DEPICTIONS.read_file(DEFAULT_BANK, domain)}, by_id, _facts()
+    )
     return {(d.pair.left, d.pair.right, d.pair.context): d for d in drawables.values()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from PIL import Image, ImageChops
 from pydantic import TypeAdapter
@@ -24,11 +24,10 @@ from ..scenes.vector import (
     VectorImage,
     VectorShape,
     VectorStyle,
-    color,
     draw_vector,
 )
 from ..schema import Struct
-from .bank import BankFaults, read_entries
+from .bank import BankFaults, by_name, read_entries
 from .drawings import drawings
 
 if TYPE_CHECKING:
@@ -55,33 +54,59 @@ GROUND = "ground"
 """Layer of a drawing whose color fills the whole image."""
 
 
-def read_drawn(
-    path: Path, model: type[E], field: str, drawn: Callable[[E, Layers], D], known: Collection[str]
-) -> list[D]:
-    """Entries of a bank file, each made whole by its drawing: `NAME.svg` in a folder of the file's
-    name, where a field of the entry has the name.
+@dataclass(frozen=True)
+class DrawnFolder(Generic[E, D]):
+    """A folder of the bank whose entries, in `FILE.yaml`, have each a drawing, `FILE/NAME.svg`."""
 
-    known: names of layers that a drawing may have. Raises BankError naming all faults: of entries,
-    of drawings, and drawings without an entry.
-    """
-    faults = BankFaults()
-    entries = read_entries(path, model, faults)
-    folder = path.with_suffix("")
-    names = {getattr(entry, field) for entry in entries}
-    for extra in sorted({file.stem for file in folder.glob("*.svg")} - names):
-        if not faults.lines:  # else its entry may be a faulty one
-            faults.add(f"{folder / extra}.svg: no entry of {path.name} has the {field} {extra!r}")
-    made = []
-    for entry in entries:
-        file = folder / f"{getattr(entry, field)}.svg"
-        try:
-            made.append(drawn(entry, _read_layers(file, known)))
-        except OSError as error:
-            faults.add(f"{file}: can't be read: {error.strerror}")
-        except ShapeError as error:
-            faults.add(f"{file}: {error}")
-    faults.raise_any()
-    return made
+    name: str
+    entry: type[E]
+    """What `FILE.yaml` lists."""
+    field: str
+    """Field of an entry that names its drawing."""
+    layers: Collection[str]
+    """Layers that a drawing may have."""
+    whole: Callable[[E, Layers], D]
+    """An entry with what its drawing shows. Raises ShapeError."""
+
+    def read(self, bank: Path, faults: BankFaults | None = None) -> dict[str, list[D]]:
+        """The entries of every file, by its name without suffix, sorted; none without the folder.
+
+        Raises BankError naming all faults of entries and drawings, names that are used twice and
+        drawings without an entry, or adds them to `faults` and leaves those entries out.
+        """
+        own = BankFaults() if faults is None else faults
+        names = sorted(path.stem for path in (bank / self.name).glob("*.yaml"))
+        files = {name: self.read_file(bank, name, own) for name in names}
+        with own.caught():
+            entries = (entry for some in files.values() for entry in some)
+            by_name(entries, self.field, str(bank / self.name))
+        if faults is None:
+            own.raise_any()
+        return files
+
+    def read_file(self, bank: Path, file: str, faults: BankFaults | None = None) -> list[D]:
+        """The entries of one file. Raises or adds to `faults` as `read`, but for repeated names."""
+        path, own = bank / self.name / f"{file}.yaml", BankFaults() if faults is None else faults
+        entries, drawn, folder = [], [], path.with_suffix("")
+        before = len(own.lines)
+        with own.caught():
+            entries = read_entries(path, self.entry, own)
+        if len(own.lines) == before:  # else the entry of a drawing may be a faulty one
+            named = {getattr(entry, self.field) for entry in entries}
+            for extra in sorted({file.stem for file in folder.glob("*.svg")} - named):
+                fault = f"no entry of {path.name} has the {self.field} {extra!r}"
+                own.add(f"{folder / extra}.svg: {fault}")
+        for entry in entries:
+            drawing = folder / f"{getattr(entry, self.field)}.svg"
+            try:
+                drawn.append(self.whole(entry, _read_layers(drawing, self.layers)))
+            except OSError as error:
+                own.add(f"{drawing}: can't be read: {error.strerror}")
+            except ShapeError as error:
+                own.add(f"{drawing}: {error}")
+        if faults is None:
+            own.raise_any()
+        return drawn
 
 
 def _read_layers(file: Path, known: Collection[str]) -> Layers:
@@ -123,7 +148,7 @@ def ground_of(layers: Layers) -> str:
 
 
 def shape_faults(where: str, shapes: Iterable[VectorShape], room: Extent) -> Iterator[str]:
-    """Letters and places that can't be drawn. Raises ShapeError for a bad color or path.
+    """Letters and places that can't be drawn. Raises ShapeError for a path that can't be read.
 
     room: where on the stage outlines, and the middles of texts, may be.
     """
@@ -136,8 +161,6 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], room: Extent) -> Ite
         return left < x0 or top < y0 or right > x1 or bottom > y1
 
     for shape in shapes:
-        for name in filter(None, (shape.fill, shape.stroke)):
-            color(name)
         if shape.text:
             if not can_write(shape.text):
                 yield f"{where}: the font lacks a letter of {shape.text!r}"

@@ -12,12 +12,12 @@ from typing import Generic, NamedTuple, TypeVar
 from ..scenes.vector import VectorImage
 from ..schema import Consistency, Row, Struct
 from .attributes import AttributePair, Counted, read_attributes, read_counts
-from .bank import DEFAULT_BANK, read_entries
+from .bank import DEFAULT_BANK, BankFaults, read_entries
 from .build_result import Composition
 from .consistency import read_consistency
 from .constrained import ConstrainedPair, Standard, clusters, read_pairs, read_standards
 from .counterfactual import Law, read_laws
-from .depictions import Drawable, drawable_pairs, read_depictions, read_looks
+from .depictions import DEPICTIONS, Drawable, drawable_pairs, read_looks
 from .facts import FactTables, read_facts
 from .frozen import Frozen, read_frozen
 from .languages import Language, read_languages
@@ -26,7 +26,7 @@ from .rules import Rule, read_rules
 from .sequences import Sequence, read_sequences
 from .taxonomy import Taxonomy
 from .votes import RowVotes, read_votes
-from .world_drawings import DrawnGroup, drawn_groups, read_world_drawings
+from .world_drawings import WORLD_DRAWINGS, DrawnGroup, drawn_groups
 from .world_looks import WorldLook, read_world_looks
 from .worlds import WorldEntry, read_worlds
 
@@ -102,7 +102,12 @@ class Banks:
     @cached_property
     def drawables(self) -> dict[str, Drawable]:
         pairs_by_id = {pair.id: pair for pairs in self.pairs.values() for pair in pairs}
-        return drawable_pairs(read_depictions(self.root), pairs_by_id, self.facts)
+        drawables, faults = dict[str, Drawable](), BankFaults()
+        depictions = DEPICTIONS.read(self.root, faults)
+        with faults.caught():
+            drawables = drawable_pairs(depictions, pairs_by_id, self.facts)
+        faults.raise_any()
+        return drawables
 
     @cached_property
     def gold_looks(self) -> dict[str, str]:
@@ -126,8 +131,12 @@ class Banks:
 
     @cached_property
     def world_drawings(self) -> dict[str, DrawnGroup]:
-        files = read_world_drawings(self.root)
-        return drawn_groups(files, self.laws, self.worlds) if files else {}
+        groups, faults = dict[str, DrawnGroup](), BankFaults()
+        files = WORLD_DRAWINGS.read(self.root, faults)
+        with faults.caught():
+            groups = drawn_groups(files, self.laws, self.worlds) if files else {}
+        faults.raise_any()
+        return groups
 
     @cached_property
     def world_looks(self) -> dict[str, WorldLook]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import get_args
 
 from ..scenes.vector import (
@@ -16,19 +15,18 @@ from ..scenes.vector import (
     VectorImage,
     VectorShape,
     VectorStyle,
-    color,
     draw_vector,
 )
 from ..schema import Struct, World
-from .bank import BankError, BankFaults, by_name
+from .bank import BankFaults
 from .counterfactual import Law
 from .gold import (
     GROUND,
     LEAST_DIFFERENCE,
     STYLES_EACH,
+    DrawnFolder,
     Layers,
     ground_of,
-    read_drawn,
     seed_of,
     shape_faults,
     shapes_of,
@@ -37,8 +35,6 @@ from .gold import (
 )
 from .worlds import WorldEntry
 
-FOLDER = "world_drawings"
-"""Folder of the bank with the drawings."""
 LAYERS = ("scene", "behind", "real", "altered", "over")
 """Layers of a drawing with shapes; besides, it may have a ground."""
 REACH = 1.0
@@ -101,26 +97,6 @@ class DrawnGroup:
     """File of the drawing, relative to the bank."""
 
 
-def read_world_drawings(bank: Path) -> dict[str, list[WorldDrawing]]:
-    """Drawings by file; none where the bank has no such folder.
-
-    Raises BankError for an entry or a drawing that can't be read and a group that is drawn twice.
-    """
-    files, faults = {}, BankFaults()
-    for path in sorted((bank / FOLDER).glob("*.yaml")):
-        with faults.caught():
-            files[path.stem] = world_drawings_of(bank, path.stem)
-    faults.raise_any()
-    by_name((d for some in files.values() for d in some), "group", str(bank / FOLDER))
-    return files
-
-
-def world_drawings_of(bank: Path, file: str) -> list[WorldDrawing]:
-    """Drawings of one file. Raises BankError for an entry or a drawing that can't be read."""
-    path = bank / FOLDER / f"{file}.yaml"
-    return read_drawn(path, WorldDrawingEntry, "group", _world_drawing, (GROUND, *LAYERS))
-
-
 def _world_drawing(entry: WorldDrawingEntry, layers: Layers) -> WorldDrawing:
     return WorldDrawing(
         **entry.model_dump(),
@@ -133,6 +109,11 @@ def _world_drawing(entry: WorldDrawingEntry, layers: Layers) -> WorldDrawing:
     )
 
 
+WORLD_DRAWINGS = DrawnFolder(
+    "world_drawings", WorldDrawingEntry, "group", (GROUND, *LAYERS), _world_drawing
+)
+
+
 def drawn_groups(
     files: Mapping[str, list[WorldDrawing]],
     laws: Mapping[str, list[Law]],
@@ -140,13 +121,14 @@ def drawn_groups(
 ) -> dict[str, DrawnGroup]:
     """Every drawing by its group. Raises BankError naming file, entry and fault."""
     status = {s.id: s.status for some in laws.values() for law in some for s in law.scenes}
-    groups = {}
+    groups, faults = {}, BankFaults()
     for file, drawings in files.items():
         for drawing in drawings:
-            entry = f"{FOLDER}/{file}.yaml"
+            entry = f"{WORLD_DRAWINGS.name}/{file}.yaml"
             for fault in (*_group_faults(drawing, status, worlds), *drawing_faults(drawing)):
-                raise BankError(f"{entry}, {drawing.group}: {fault}", code="bad-entry")
+                faults.add(f"{entry}, {drawing.group}: {fault}")
             groups[drawing.group] = DrawnGroup(drawing, entry)
+    faults.raise_any()
     return groups
 
 
@@ -162,7 +144,7 @@ def _group_faults(
 
 
 def drawing_faults(drawing: WorldDrawing) -> Iterator[str]:
-    """Yields the faults of a drawing: colors, letters, places, or no difference at all."""
+    """Yields the faults of a drawing: letters, places, or no difference at all."""
     if not drawing.styles:
         yield "styles: name at least one"
     if not drawing.real and not drawing.altered:
@@ -171,8 +153,6 @@ def drawing_faults(drawing: WorldDrawing) -> Iterator[str]:
     try:
         for layer in LAYERS:
             yield from shape_faults(layer, getattr(drawing, layer), around)
-        if drawing.ground:
-            color(drawing.ground)
     except ShapeError as error:
         yield str(error)
 

@@ -19,7 +19,7 @@ from fontTools.svgLib.path import PathBuilder
 
 from .canvas import above_baseline, moved, text_width
 from .people import Point
-from .vector import ShapeError, VectorShape
+from .vector import ShapeError, VectorShape, color
 
 VIEW = "-100 -100 1200 1200"
 """View box of a drawing: the stage, from 0 to 1000, and what an image may show around it."""
@@ -115,7 +115,7 @@ class _Context:
     def color(self, name: str) -> str:
         """Its fill or stroke; empty for none."""
         value = self.properties[name]
-        return "" if value == "none" else value
+        return "" if value == "none" else color(value)
 
     def length(self, name: str) -> float:
         """One of its lengths, in the coordinates of the root."""

@@ -11,6 +11,7 @@ import math
 import random
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -200,6 +201,7 @@ def _ground(image: VectorImage, paper: str) -> str:
     return color(image.ground or paper)
 
 
+@cache
 def color(name: str) -> str:
     """A color as `#rrggbb`. Raises ShapeError for an unknown one.
 

@@ -10,17 +10,18 @@ styles; its scene and questions are printed. Prints every fault.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from counterprior.builders.bank import DEFAULT_BANK
-from counterprior.builders.depictions import depiction_faults, read_depictions
+from counterprior.builders.bank import DEFAULT_BANK, BankError
+from counterprior.builders.depictions import DEPICTIONS, depiction_faults
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites.t2i_correctness_gold import images_of
-from counterprior.builders.world_drawings import alike_faults, drawing_faults, read_world_drawings
+from counterprior.builders.world_drawings import WORLD_DRAWINGS, alike_faults, drawing_faults
 from counterprior.builders.worlds import KEYED
 from counterprior.scenes.vector import VectorImage, draw_vector
 
@@ -54,7 +55,7 @@ def pair_rows(banks: Banks) -> Iterator[SheetRow]:
 def world_rows(banks: Banks) -> Iterator[SheetRow]:
     """A row for each group that can be drawn, also where its file has faults."""
     scenes = {s.id: (law, s) for some in banks.laws.values() for law in some for s in law.scenes}
-    for file, drawings in read_world_drawings(banks.root).items():
+    for file, drawings in WORLD_DRAWINGS.read(banks.root).items():
         for drawing in drawings:
             if any(drawing_faults(drawing)) or drawing.group not in scenes:
                 continue
@@ -73,11 +74,11 @@ def world_rows(banks: Banks) -> Iterator[SheetRow]:
 def faults(banks: Banks, names: Collection[str]) -> Iterator[str]:
     """Every fault of depictions and drawings, by file and entry; only for drawings that are named
     also styles in which the worlds look alike."""
-    for domain, depictions in read_depictions(banks.root).items():
+    for domain, depictions in DEPICTIONS.read(banks.root).items():
         for depiction in depictions:
             for fault in depiction_faults(depiction, banks.facts):
                 yield f"{domain}, {depiction.id}: {fault}"
-    for file, drawings in read_world_drawings(banks.root).items():
+    for file, drawings in WORLD_DRAWINGS.read(banks.root).items():
         for drawing in drawings:
             found = list(drawing_faults(drawing))
             if not found and {file, drawing.group} & {*names}:
@@ -119,4 +120,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BankError as error:
+        sys.exit(str(error))

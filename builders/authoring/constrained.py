@@ -22,7 +22,7 @@ from ...scenes.vector import ShapeError
 from ...storage import write_json
 from ..bank import DEFAULT_BANK, reasons
 from ..constrained import ConstrainedPair, Standard, pair_faults, read_pairs, read_standards
-from ..depictions import drawable_by_fact, read_depictions
+from ..depictions import DEPICTIONS, drawable_by_fact
 from ..facts import FactTables, read_facts
 from ..frames import FRAMES
 from ..gold import draw_gold
@@ -141,7 +141,7 @@ def constrained_contract(base: Path | None) -> BankContract:
     standards = read_standards(bank)
     domains = read_pairs(bank)
     facts = read_facts(bank)
-    depictions = cache(lambda: read_depictions(bank))  # most runs draw nothing
+    depictions = cache(lambda: DEPICTIONS.read(bank))  # most runs draw nothing
 
     def draw(proposal: Proposal) -> bytes | None:
         drawable = drawable_by_fact(_proposed(proposal), depictions(), facts)

@@ -16,12 +16,12 @@ from refusals import raises
 from counterprior.builders.bank import DEFAULT_BANK, BankError
 from counterprior.builders.bank_faults import layout_faults
 from counterprior.builders.depictions import (
+    DEPICTIONS,
     LAYERS,
     LAYOUTS,
     Drawable,
     depiction_faults,
     drawable_pairs,
-    read_depictions,
     read_looks,
 )
 from counterprior.builders.drawings import drawing
@@ -163,7 +163,7 @@ def test_bad_depictions_are_named(
     good = {"fact": "flag-italy", "parts": {"green": GREEN, "white": WHITE}}
     write_depiction(tmp_path, **good | change)
     try:
-        ((depiction,),) = read_depictions(tmp_path).values()
+        ((depiction,),) = DEPICTIONS.read(tmp_path).values()
         faults = list(depiction_faults(depiction, BANKS.facts))
     except BankError as error:
         faults = [str(error)]
@@ -188,7 +188,7 @@ def test_the_box_of_a_part_is_its_invisible_shape_else_what_it_draws(tmp_path: P
     around = '<rect x="100" y="300" width="300" height="400"/>'
     parts = {"green": GREEN + around, "white": WHITE}
     write_depiction(tmp_path, parts=parts)
-    ((depiction,),) = read_depictions(tmp_path).values()
+    ((depiction,),) = DEPICTIONS.read(tmp_path).values()
     assert depiction.parts["green"].box == pytest.approx((0.1, 0.3, 0.4, 0.7))
     assert depiction.parts["white"].box == pytest.approx((0.375, 0.375, 0.625, 0.625))
     assert len(depiction.parts["green"].shapes) == 1
@@ -198,7 +198,7 @@ def drawable_of(bank: Path, **changes: Any) -> Drawable:
     """The pair of France as a depiction draws it."""
     write_depiction(bank, fact="flag-france", pairs=[FRANCE], **changes)
     pair = BANKS.drawables[FRANCE].pair
-    return drawable_pairs(read_depictions(bank), {FRANCE: pair}, BANKS.facts)[FRANCE]
+    return drawable_pairs(DEPICTIONS.read(bank), {FRANCE: pair}, BANKS.facts)[FRANCE]
 
 
 def test_the_layer_of_all_other_parts_is_drawn_where_the_fact_has_them(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from counterprior.builders.suite import SHIPPED, Banks
 from counterprior.builders.suites import SUITES
 from counterprior.builders.suites.altered_worlds_gold import SUITE
 from counterprior.builders.world_drawings import (
+    WORLD_DRAWINGS,
     alike_faults,
     drawing_faults,
-    read_world_drawings,
 )
 from counterprior.builders.world_looks import read_world_looks
 from counterprior.builders.worlds import KEYED
@@ -238,18 +238,18 @@ def test_a_file_that_is_missing_extra_or_of_other_layers_is_named(
 ) -> None:
     change(write_bank(tmp_path) / "world_drawings" / "all")
     with raises("bad-entry", *facts, error=BankError):
-        read_world_drawings(tmp_path)
+        WORLD_DRAWINGS.read(tmp_path)
 
 
 def test_every_faulty_file_is_named_at_once(tmp_path: Path) -> None:
     changed = [drawing | {"over": "<image/>"} for drawing in DRAWINGS]
     with raises("bad-entry", f"{ICE}.svg", f"{TREE}.svg", error=BankError):
-        read_world_drawings(write_bank(tmp_path, changed))
+        WORLD_DRAWINGS.read(write_bank(tmp_path, changed))
 
 
 def test_worlds_that_look_alike_are_named(tmp_path: Path) -> None:
     hidden = DRAWINGS[0] | {"over": f"<rect {ALL} fill='white'/>"}
-    (drawing,) = read_world_drawings(write_bank(tmp_path / "hidden", [hidden]))["all"]
+    (drawing,) = WORLD_DRAWINGS.read(write_bank(tmp_path / "hidden", [hidden]))["all"]
     assert [fault.partition(":")[0] for fault in alike_faults(drawing)] == [*drawing.styles]
     # Only a color differs, which a style of lines does not show.
     colored = DRAWINGS[1] | {"styles": ["flat", "ink"]}
@@ -264,7 +264,7 @@ def test_worlds_that_look_alike_are_named(tmp_path: Path) -> None:
 def test_every_shipped_drawing_shows_two_worlds() -> None:
     if not SHIPPED.world_drawings:
         pytest.skip("the bank has no drawings")
-    for file, drawings in read_world_drawings(SHIPPED.root).items():
+    for file, drawings in WORLD_DRAWINGS.read(SHIPPED.root).items():
         for drawing in drawings:
             assert not [*drawing_faults(drawing), *alike_faults(drawing)], (file, drawing.group)
     rows = SUITE.build(SHIPPED, random.Random(0))
