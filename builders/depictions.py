@@ -46,12 +46,12 @@ from .gold import (
 )
 
 if TYPE_CHECKING:
-    from ..scenes.svg import Layer
+    from ..scenes.svg import SvgLayer
 
 LAYERS = (GROUND, "scene", "behind", "parts", "over")
 """Layers of a drawing."""
 EACH = "{part}"
-"""Layer of the parts without a layer of their own; in a text, the name of such a part."""
+"""SvgLayer of the parts without a layer of their own; in a text, the name of such a part."""
 LAYOUTS: tuple[GoldLayout, ...] = get_args(GoldLayout)
 HALF_TURNS: frozenset[Frame] = frozenset({"turned", "south-up", "sky-south-up"})
 """Frames in which top and bottom are exchanged too."""
@@ -314,9 +314,9 @@ def _hash(text: str) -> str:
 
 
 def _depiction(entry: DepictionEntry, layers: Layers) -> Depiction:
-    from ..scenes.svg import Layer
+    from ..scenes.svg import SvgLayer
 
-    parts = [_part(layer) for layer in layers.get("parts", Layer("parts")).content]
+    parts = [_part(layer) for layer in layers.get("parts", SvgLayer("parts")).content]
     if twice := sorted(name for name, n in Counter(p.name for p in parts).items() if n > 1):
         raise ShapeError(f"layer 'parts': {twice[0]!r} is there twice", code="duplicate-id")
     by_part = {part.name: part for part in parts}
@@ -331,7 +331,7 @@ def _depiction(entry: DepictionEntry, layers: Layers) -> Depiction:
     )
 
 
-def _part(layer: Layer | VectorShape) -> PlacedPart:
+def _part(layer: SvgLayer | VectorShape) -> PlacedPart:
     if isinstance(layer, VectorShape):
         raise ShapeError("layer 'parts': a shape is in no layer of a part", code="bad-value")
     seen, hidden = visible(layer.shapes), [s for s in layer.shapes if not s.fill and not s.stroke]

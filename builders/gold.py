@@ -31,11 +31,11 @@ from .bank import BankFaults, by_name, read_entries
 from .drawings import drawings
 
 if TYPE_CHECKING:
-    from ..scenes.svg import Layer
+    from ..scenes.svg import SvgLayer
 
 E = TypeVar("E", bound=Struct)
 D = TypeVar("D", bound=Struct)
-Layers = dict[str, "Layer"]
+Layers = dict[str, "SvgLayer"]
 """Layers of a drawing by name."""
 
 REACH = 0.35
@@ -51,7 +51,7 @@ LOOKED = "reviewer-model-on-images"
 LICENSE = "CC-BY-4.0"
 """License of the texts and the drawings."""
 GROUND = "ground"
-"""Layer of a drawing whose color fills the whole image."""
+"""SvgLayer of a drawing whose color fills the whole image."""
 
 
 @dataclass(frozen=True)

@@ -48,38 +48,38 @@ _MOVED = ("dx", "dy", "rotate", "textLength")
 """Attributes that move the letters of a text."""
 _TO_MIDDLE = {"start": 0.5, "middle": 0.0, "end": -0.5}
 """How far the middle of a text is to the right of its x, in widths of the text."""
-_TO_CENTER = {"auto": 1, "alphabetic": 1, "central": 0}
-"""How often the height of its middle over its baseline the middle of a text is above its y."""
+_ON_BASELINE = {"auto": True, "alphabetic": True, "central": False}
+"""Whether the y of a text is that of its baseline, not that of its middle."""
 _TRANSFORM = re.compile(r"\s*(\w+)\s*\(([^()]*)\)[\s,]*")
 
 
 @dataclass(frozen=True)
-class Layer:
+class SvgLayer:
     """A group of the root, or of another group."""
 
     name: str
     """Its `inkscape:label`, else its `id`."""
-    content: tuple[VectorShape | Layer, ...] = ()
+    content: tuple[VectorShape | SvgLayer, ...] = ()
     """What is directly in it; a shape without fill and stroke is invisible."""
 
     @property
     def shapes(self) -> Iterator[VectorShape]:
         """Its shapes and those of all groups in it."""
         for part in self.content:
-            if isinstance(part, Layer):
+            if isinstance(part, SvgLayer):
                 yield from part.shapes
             else:
                 yield part
 
 
 @lru_cache(maxsize=1024)
-def read_layers(text: str) -> tuple[Layer, ...]:
+def read_layers(data: bytes) -> tuple[SvgLayer, ...]:
     """Layers of an SVG file, hidden ones too: an editor hides those that cover others.
 
     Raises ShapeError naming layer, element and fault.
     """
     try:
-        root = ElementTree.fromstring(text)
+        root = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
         raise ShapeError(f"not XML: {error}", code="bad-value") from None
     if root.tag != f"{_SVG}svg":
@@ -123,15 +123,15 @@ class _Context:
         return _number(self.properties[name]) * math.sqrt(abs(a * d - b * c))
 
 
-def _layer(element: Element, context: _Context) -> Layer:
+def _layer(element: Element, context: _Context) -> SvgLayer:
     name = element.get(_LABEL) or element.get("id") or ""
     try:
-        return Layer(name, tuple(_content(element, context.within(element))))
+        return SvgLayer(name, tuple(_content(element, context.within(element))))
     except ShapeError as error:
         raise ShapeError(f"layer {name!r}, {error}", code=error.code) from None
 
 
-def _content(element: Element, context: _Context) -> Iterator[VectorShape | Layer]:
+def _content(element: Element, context: _Context) -> Iterator[VectorShape | SvgLayer]:
     for number, child in enumerate(_drawn(element), 1):
         if _is_group(child):
             yield _layer(child, context)
@@ -198,10 +198,11 @@ def _line(text: str, at: Point, context: _Context) -> VectorShape:
     height = context.length("font-size")
     x, y = context.transform.transformPoint(at)
     anchor, baseline = (context.properties[name] for name in ("text-anchor", "dominant-baseline"))
-    if anchor not in _TO_MIDDLE or baseline not in _TO_CENTER:
+    if anchor not in _TO_MIDDLE or baseline not in _ON_BASELINE:
         raise _undrawn(f"text-anchor {anchor!r} with dominant-baseline {baseline!r}")
     x += _TO_MIDDLE[anchor] * text_width(text) * height
-    y -= _TO_CENTER[baseline] * above_baseline() * height
+    if _ON_BASELINE[baseline]:
+        y -= above_baseline() * height
     return VectorShape(text=text, at=(x, y), height=height, fill=context.color("fill"))
 
 

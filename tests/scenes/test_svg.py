@@ -11,7 +11,7 @@ from refusals import raises
 
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.scenes.canvas import above_baseline, text_width
-from counterprior.scenes.svg import VIEW, Layer, read_layers
+from counterprior.scenes.svg import VIEW, SvgLayer, read_layers
 from counterprior.scenes.vector import ShapeError, VectorShape
 
 
@@ -106,14 +106,14 @@ def test_layers_have_the_name_that_inkscape_shows_and_may_be_hidden() -> None:
         *("real", 1),
         *("parts", 3),
     )
-    assert [part.name for part in parts.content if isinstance(part, Layer)] == ["a b", "{part}"]
+    assert [part.name for part in parts.content if isinstance(part, SvgLayer)] == ["a b", "{part}"]
 
 
 def test_what_editors_add_besides_is_passed_over() -> None:
     head = HEAD.replace("<svg ", '<svg xmlns:sodipodi="http://sodipodi.sourceforge.net/" ')
     notes = '<!-- a --><title>T</title><desc>D</desc><sodipodi:namedview id="n"/><metadata/><defs/>'
     (layer,) = read_layers((head + notes + '<g id="over"><title>T</title></g></svg>').encode())
-    assert layer == Layer("over")
+    assert layer == SvgLayer("over")
 
 
 @pytest.mark.parametrize(
