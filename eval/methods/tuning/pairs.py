@@ -14,8 +14,8 @@ from PIL import Image, ImageOps
 
 from ....errors import DataError, UsageError
 from ....images import ImageError, open_image
-from ....parsing import MALFORMED, write_rows
-from ....storage import read_records, whole_folder, write_whole
+from ....parsing import MALFORMED, read_rows, write_rows
+from ....storage import whole_folder, write_whole
 
 TABLE = "train/metadata.jsonl"
 MULTIPLE = 32
@@ -64,7 +64,7 @@ def read_flips(folder: Path, mirrored: bool, held_out: int, seed: int) -> FlipPa
             code="no-such-file",
         )
     images = []
-    for number, row in enumerate(read_records(table), 1):
+    for number, row in read_rows(table):
         try:
             images.append(
                 CaptionedImage(

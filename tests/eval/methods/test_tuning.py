@@ -17,7 +17,7 @@ from steered import OPTIONS, STEPS, Opened, request
 
 from counterprior.errors import RunFailed
 from counterprior.eval.methods import apply_methods
-from counterprior.eval.methods.tuning.pairs import export_imagefolder, fitted, read_flips
+from counterprior.eval.methods.tuning.pairs import TABLE, export_imagefolder, fitted, read_flips
 from counterprior.eval.methods.tuning.recipe import LoraRecipe
 from counterprior.eval.methods.tuning.trainer import CHECKPOINT, WEIGHTS, LoraTrainer
 
@@ -168,6 +168,13 @@ def test_held_out_pairs_and_mirror_images(tmp_path: Path) -> None:
         read_flips(flips, mirrored=True, held_out=5, seed=0)
     with raises("no-such-file", tmp_path, "counterprior corpus flips"):
         read_flips(tmp_path, mirrored=True, held_out=0, seed=0)
+
+
+def test_a_set_whose_last_line_was_cut_off_is_refused(tmp_path: Path) -> None:
+    table = write_flips(tmp_path / "flips", pairs=2) / TABLE
+    table.write_bytes(table.read_bytes()[:-9])
+    with raises("bad-json", f"{table}:4", "cut off"):
+        read_flips(tmp_path / "flips", mirrored=True, held_out=0, seed=0)
 
 
 def test_images_are_cropped_to_the_nearest_shape(tmp_path: Path) -> None:
