@@ -1,7 +1,8 @@
 """SVG files as layers of shapes: drawings that people open in a browser and edit in Inkscape.
 
-What a file shows in a browser is what is drawn: what this can't draw (gradients, clips, opacity,
-styles by class, turned text) is refused, not passed over.
+What a file shows in a browser is what is drawn, but for the font and the corners of strokes, which
+are round. What this can't draw (gradients, clips, opacity, styles by class, turned text) is
+refused, not passed over.
 """
 
 from __future__ import annotations
@@ -39,8 +40,13 @@ _INITIAL = {
 """Properties that are read, which elements hand on to those in them, and their values at first."""
 _ONLY = {
     **dict.fromkeys(("opacity", "fill-opacity", "stroke-opacity"), "1"),
-    **dict.fromkeys(("stroke-dasharray", "clip-path", "mask", "filter"), "none"),
+    **dict.fromkeys(("stroke-dasharray", "clip-path", "mask", "filter", "vector-effect"), "none"),
+    **dict.fromkeys(("marker", "marker-start", "marker-mid", "marker-end"), "none"),
+    **dict.fromkeys(("font-weight", "font-style", "letter-spacing", "word-spacing"), "normal"),
+    **dict.fromkeys(("paint-order", "mix-blend-mode"), "normal"),
+    "text-decoration": "none",
     "fill-rule": "nonzero",
+    "stroke-linecap": "butt",
     "visibility": "visible",
 }
 """Properties of which a single value is drawn."""
@@ -103,11 +109,16 @@ class _Context:
 
     def within(self, element: Element) -> _Context:
         """The context of what is in an element, and of what the element draws itself."""
-        style = (entry.partition(":") for entry in element.get("style", "").split(";"))
-        own = {**element.attrib, **{name.strip(): value.strip() for name, _, value in style}}
+        entries = (entry.partition(":") for entry in element.get("style", "").split(";"))
+        style = {name.strip(): value.strip() for name, _, value in entries}
+        own = {**element.attrib, **style}
         for name, value in own.items():
             if name in _ONLY and value != _ONLY[name]:
-                raise _undrawn(f"{name} {value!r}: only {_ONLY[name]!r}")
+                raise _undrawn(f"{name} {value!r} (only {_ONLY[name]!r})")
+        if "transform" in style:
+            raise _undrawn("a transform of the style, not of the element,")
+        if own.get("display") == "none" and not _is_group(element):
+            raise _undrawn("a hidden shape")
         properties = {name: own.get(name, value) for name, value in self.properties.items()}
         transform = _transform(element.get("transform", ""))
         return _Context(self.transform.transform(transform), properties)
@@ -139,8 +150,6 @@ def _content(element: Element, context: _Context) -> Iterator[VectorShape | SvgL
         kind = _kind(child)
         try:
             inner = context.within(child)
-            if "display:none" in child.get("style", "") or child.get("display") == "none":
-                raise _undrawn("a hidden shape")
             if kind in _OUTLINES:
                 yield _outline(child, inner)
             elif kind == "text":
