@@ -34,6 +34,9 @@ SHARE_AGAIN = 50
 """Of the kept drawings that a run takes, so many at least, and one of so many, are drawn again."""
 
 _CHUNK = 25
+_TEXTS = "bank"
+"""Kind of a bank's files. Starting processes takes longer than parsing the few that most runs need:
+these are parsed in others only where images are drawn there."""
 _MOST = 8192
 _log = logging.getLogger(__name__)
 
@@ -101,6 +104,7 @@ class DrawingRun:
         self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
         self._begun: dict[str, tuple[Future[list[bytes]], int]] = {}
+        self._waiting: dict[str, _Named] = {}  # bank files, until there is a pool
         self._made: dict[str, bytes] = {}
         self.counts = DrawingCounts(Counter(), Counter(), Counter())
         """How its images came about."""
@@ -112,15 +116,28 @@ class DrawingRun:
         """
         named = {known.name: known for request in requests if (known := _named(request))}
         self._made.update(self._from_kept(named))
-        missing = [n for n in named if n not in self._made and n not in self._begun]
+        missing = self._not_begun(named)
         if self._jobs == 1 or len(missing) < _CHUNK:
             return
-        self._pool = self._pool or spawned(self._jobs)
+        if self._pool is None:
+            if all(known.kind == _TEXTS for known in missing):
+                self._waiting |= named
+                return
+            self._pool = spawned(self._jobs)
+            missing = self._not_begun(self._waiting | named)
         for start in range(0, len(missing), _CHUNK):
             chunk = missing[start : start + _CHUNK]
-            future = self._pool.submit(_draw, [named[name].request for name in chunk])
-            for place, name in enumerate(chunk):
-                self._begun[name] = future, place
+            future = self._pool.submit(_draw, [known.request for known in chunk])
+            for place, known in enumerate(chunk):
+                self._begun[known.name] = future, place
+
+    def _not_begun(self, named: dict[str, _Named]) -> list[_Named]:
+        """Those of which there is no drawing, and nobody makes one."""
+        return [
+            known
+            for name, known in named.items()
+            if name not in self._made and name not in self._begun
+        ]
 
     def __call__(self, request: DrawingRequest) -> bytes:
         """The image of a request. Raises what its `draw` raises."""

@@ -31,7 +31,7 @@ class NamesJudge:
             "kind": "caption-names",
             "model": " ".join(installed_model()),
             "code": code_digest(),
-            "ontology": Ontology.read().digest(),
+            "ontology": Ontology.read().digest,
         }
 
     def judge(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Verdict]]:

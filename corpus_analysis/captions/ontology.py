@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +161,7 @@ class Ontology:
                 forms.setdefault(form, forms[meant])
         return cls(entities, forms)
 
+    @cached_property
     def digest(self) -> str:
         """12 hex digits over every form and what it names; part of a run's identity."""
         lines = sorted(

@@ -69,7 +69,7 @@ class MineSettings:
         return {
             "code": code_digest(),
             "model": " ".join(installed_model()),
-            "ontology": Ontology.read().digest(),
+            "ontology": Ontology.read().digest,
             "source": source,
             "gate": asdict(self.gate),
             "miner": {"prefilter": self.prefilter, "fast": self.fast},

@@ -7,15 +7,22 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from refusals import assert_refused
 from typer.main import get_command
 
+from counterprior.builders.bank import DEFAULT_BANK, FileRequest, begin_bank
 from counterprior.builders.build import row_checks
+from counterprior.builders.drawings import drawing
+from counterprior.builders.gold import GoldRequest
 from counterprior.builders.seeds import draw_seeds
+from counterprior.builders.suite import SHIPPED
+from counterprior.builders.suites.t2i_correctness_gold import images_of
 from counterprior.cards.validate import validate
 from counterprior.cli.main import MOVED, app
 from counterprior.release import iter_records
@@ -51,6 +58,35 @@ def test_a_config_is_the_same_alone_and_among_others(
 ) -> None:
     for config in ("t2i_homogenization", "t2i_correctness", "spatial_uc"):
         assert files(full_release / config) == files(text_release / config)
+
+
+def test_processes_are_started_for_drawings_and_not_for_the_files_of_a_bank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTERPRIOR_CACHE", str(tmp_path / "cache"))
+    images = [
+        drawable.image(*version)
+        for _, drawable in sorted(SHIPPED.drawables.items())[:4]
+        for version in images_of(drawable)
+    ]
+    requests = [GoldRequest(image) for image in images]
+    sent: list[object] = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            sent.extend(args[0])
+            return super().submit(fn, *args, **kwargs)
+
+    monkeypatch.setattr("counterprior.builders.drawings.spawned", Pool)
+    with drawing(jobs=2) as run:
+        begin_bank(DEFAULT_BANK)
+        assert not sent
+        read = FileRequest((DEFAULT_BANK / "changes.yaml").read_text("utf-8"))
+        run(read)
+        run.begin([*requests, *requests])
+        assert {type(request) for request in sent} == {FileRequest, GoldRequest}
+        assert len(sent) > len(images) > 24 and read not in sent
+        assert run(requests[0]) == requests[0].draw()
 
 
 def test_seed_pictures_do_not_depend_on_the_number_of_processes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.builders.taxonomy import Taxonomy
 from counterprior.corpus_analysis.captions.ontology import (
     CATEGORIES,
-    FOLDER,
     Ontology,
     OntologyError,
     distinct,
@@ -21,6 +19,16 @@ from counterprior.corpus_analysis.captions.ontology import (
 from counterprior.eval.detectors.loading import COCO
 
 ONTOLOGY = Ontology.read()
+
+
+def small_bank(folder: Path) -> None:
+    """Writes a bank of a few names: all files that are read, in a hundredth of the time."""
+    for category in CATEGORIES:
+        (folder / f"{category}.yaml").write_text(f"- {{name: {category.replace('_', ' ')}}}\n")
+    (folder / "animals.yaml").write_text("- {name: animal}\n- {name: dog}\n- {name: giraffe}\n")
+    (folder / "not_visual.yaml").write_text("- {name: boxing ring}\n")
+    (folder / "other_kinds.txt").write_text("dog rose\n")
+    (folder / "spellings.txt").write_text("giraffee = giraffe\n")
 
 
 def test_the_ontology_holds_the_benchmark_and_more() -> None:
@@ -68,16 +76,16 @@ def test_plurals(name: str, expected: str) -> None:
         ("- {name: dog}", "duplicate-id", ("'dog'",)),
         ("- {name: Yeti}", "bad-entry", ("animals.yaml", "'Yeti'", "lower-case")),
         ("- {name: yeti, is: ghost}", "unknown-reference", ("animals.yaml, yeti:", "'ghost'")),
-        ("- {name: yeti, color: white}", "bad-entry", ("animals.yaml, entry 1007", "color")),
-        ("- yeti", "bad-entry", ("animals.yaml, entry 1007 (yeti):",)),
+        ("- {name: yeti, color: white}", "bad-entry", ("animals.yaml, entry 4", "color")),
+        ("- yeti", "bad-entry", ("animals.yaml, entry 4 (yeti):",)),
     ],
 )
 def test_a_bad_bank_file_is_named(
     tmp_path: Path, line: str, code: str, facts: tuple[str, ...]
 ) -> None:
-    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
-    animals = tmp_path / "animals.yaml"
-    animals.write_text(animals.read_text() + line + "\n")
+    small_bank(tmp_path)
+    with (tmp_path / "animals.yaml").open("a") as file:
+        file.write(line + "\n")
     with raises(code, tmp_path, *facts, error=OntologyError):
         Ontology.read(tmp_path)
 
@@ -87,12 +95,12 @@ def test_a_bad_bank_file_is_named(
     [
         ("dog = cat", ("'dog'",)),
         ("snarck = snark", ("'snark'",)),
-        ("snarck: dog", (", line 169:", "'snarck: dog'")),
-        ("Giraff = giraffe", (", line 169:", "'Giraff = giraffe'")),
+        ("snarck: dog", (", line 2:", "'snarck: dog'")),
+        ("Giraff = giraffe", (", line 2:", "'Giraff = giraffe'")),
     ],
 )
 def test_a_bad_spelling_is_named(tmp_path: Path, line: str, facts: tuple[str, ...]) -> None:
-    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    small_bank(tmp_path)
     with (tmp_path / "spellings.txt").open("a") as file:
         file.write(line + "\n")
     with raises("bad-entry", tmp_path / "spellings.txt", *facts, error=OntologyError):
@@ -107,12 +115,14 @@ def test_spellings_name_what_they_mean_and_have_plurals() -> None:
 
 
 def test_digest_follows_the_content(tmp_path: Path) -> None:
-    for folder in ("same", "other"):
-        shutil.copytree(FOLDER, tmp_path / folder)
+    for name in ("first", "same", "other"):
+        (tmp_path / name).mkdir()
+        small_bank(tmp_path / name)
     with (tmp_path / "other" / "animals.yaml").open("a") as file:
         file.write("- {name: snark}\n")
-    assert Ontology.read(tmp_path / "same").digest() == ONTOLOGY.digest()
-    assert Ontology.read(tmp_path / "other").digest() != ONTOLOGY.digest()
+    first, same, other = (Ontology.read(tmp_path / name) for name in ("first", "same", "other"))
+    assert first.surface.keys() > {"dogs", "giraffee", "boxing ring", "dog roses"}
+    assert first.digest == same.digest and len({first.digest, other.digest, ONTOLOGY.digest}) == 3
 
 
 def test_animacy_and_countability() -> None:
