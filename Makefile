@@ -2,6 +2,9 @@
 # Without make: python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[dev]', then the
 # lines below. Making a release needs no model library; the tests bring torch and spaCy.
 
+# Where it is set, every process compiles the package and pytest's plugins again.
+unexport PYTHONDONTWRITEBYTECODE
+
 release: .venv/ready   ## build the whole release into dist/counterprior and validate it
 	.venv/bin/counterprior build --out dist/counterprior
 	.venv/bin/counterprior validate dist/counterprior

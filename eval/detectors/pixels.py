@@ -6,6 +6,7 @@ boxes and visible pixels of every figure, from the image's own metadata.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import ClassVar
 
@@ -86,12 +87,13 @@ def _template_mask(image: Image.Image, name: str, match: Match) -> tuple[Mask, f
     candidates: list[tuple[float, Mask]] = []
     tones = ("", *TONES) if clothes(name) else ("",)
     for scale, faces, tone in product(SIZES, (1, -1), tones):
-        figure = acting_image(Figure(name, 0.5, 0.9, scale, faces, tone=tone))
-        if abs(figure.width / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
+        figure = Figure(name, 0.5, 0.9, scale, faces, tone=tone)
+        if abs(_width(figure) / WIDTH - match.width) > 1.5 * SHRINK / WIDTH:
             continue
+        template = acting_image(figure)
         layer = Image.new("RGBA", (WIDTH, HEIGHT))
-        x = round(match.x * WIDTH - figure.width / 2)
-        layer.paste(figure, (x, round(match.y * HEIGHT - figure.height / 2)))
+        x = round(match.x * WIDTH - template.width / 2)
+        layer.paste(template, (x, round(match.y * HEIGHT - template.height / 2)))
         drawn = np.asarray(layer, dtype=float)
         mask = drawn[..., 3] > 128
         if mask.any():
@@ -101,6 +103,16 @@ def _template_mask(image: Image.Image, name: str, match: Match) -> tuple[Mask, f
     difference, best = min(candidates, key=lambda candidate: candidate[0])
     sized = Image.fromarray(best).resize(image.size, Image.Resampling.NEAREST)
     return np.asarray(sized), difference
+
+
+@lru_cache(maxsize=4096)
+def _width(figure: Figure) -> int:
+    """Width of a figure as it is drawn, in pixels.
+
+    Cached, because most sizes are too far from a match to be drawn, and the images of a run show
+    the same figures again and again.
+    """
+    return acting_image(figure).width
 
 
 class SceneDetector(AtlasDetector):

@@ -181,8 +181,10 @@ def cluster_values(
     statistic: Statistic | None = None,
 ) -> list[float]:
     """The values of `cluster_interval`, of the same arguments, without their intervals."""
-    means = _means(*clustered(values, clusters), ends)
-    scaled = ends[0] + (ends[1] - ends[0]) * means.share
+    columns, _ = clustered(values, clusters)
+    low, span = ends[0], ends[1] - ends[0]
+    present = ~np.isnan(columns)
+    scaled = low + span * _share(_mean(columns, present, present.astype(float)), ends)
     estimates: list[float] = np.atleast_1d(statistic(scaled) if statistic else scaled).tolist()
     return estimates
 
@@ -258,16 +260,14 @@ def _means(
     ends: tuple[float, float],
     weights: ArrayLike | None = None,
 ) -> _Means:
-    low, span = ends[0], ends[1] - ends[0]
     present = ~np.isnan(columns)
     counted: Array = present.astype(float)
     if weights is not None:
         counted *= np.asarray(weights, dtype=float)[:, None]
         present &= counted > 0
     count = counted.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        mean = (np.where(present, columns, 0.0) * counted).sum(axis=0) / count
-    residuals = np.where(present, columns - mean, 0.0) * counted / span
+    mean = _mean(columns, present, counted)
+    residuals = np.where(present, columns - mean, 0.0) * counted / (ends[1] - ends[0])
     most, least = (np.where(present, columns, end) for end in (-np.inf, np.inf))
     weight, changes = _without_each(labels, counted, residuals, count)
     twice = np.empty((0, columns.shape[1]))
@@ -279,7 +279,7 @@ def _means(
     # Members share an item's weight.
     squares = (weight**2).sum(axis=0) / labels.shape[1] ** 2
     return _Means(
-        share=np.clip((mean - low) / span, 0, 1),
+        share=_share(mean, ends),
         clusters=(weight > 0).sum(axis=0).astype(float),
         effective=1 / np.where(squares > 0, squares, 1.0),
         alike=most.max(axis=0, initial=-np.inf) == least.min(axis=0, initial=np.inf),
@@ -289,6 +289,18 @@ def _means(
         else count**2 / np.maximum((counted**2).sum(axis=0), 1e-300),
         twice=twice,
     )
+
+
+def _mean(columns: Array, present: NDArray[np.bool_], weights: Array) -> Array:
+    """Shape (k,): mean of each column (n, k) over what is present; NaN where nothing is."""
+    with np.errstate(invalid="ignore"):
+        total = (np.where(present, columns, 0.0) * weights).sum(axis=0)
+        return np.asarray(total / weights.sum(axis=0))
+
+
+def _share(means: Array, ends: tuple[float, float]) -> Array:
+    """Means within `ends` on a scale from 0 to 1."""
+    return np.clip((means - ends[0]) / (ends[1] - ends[0]), 0, 1)
 
 
 def _without_each(
@@ -305,12 +317,10 @@ def _without_each(
         members = np.concatenate([members, labels[other, 1]])
         counted = np.concatenate([counted, counted[other]])
         residuals = np.concatenate([residuals, residuals[other]])
-    weight, change = (
-        np.stack(
-            [np.bincount(members, column, number) for column in columns.T], axis=1, dtype=float
-        )
-        for columns in (counted, residuals)
-    )
+    weight, change = (np.empty((number, columns.shape[1])) for columns in (counted, residuals))
+    for sums, columns in ((weight, counted), (change, residuals)):
+        for column in range(columns.shape[1]):
+            sums[:, column] = np.bincount(members, columns[:, column], number)
     divisor = np.where(count > 0, count, 1.0)
     weight, change = weight / divisor, change / divisor
     clusters = (weight > 0).sum(axis=0)
@@ -332,18 +342,20 @@ def _normal(k: int, resamples: int, seed: int) -> Array:
 
 def _together(means: _Means, resamples: int, seed: int) -> Array:
     """Draws of the means, shape (resamples, k), correlated as the means of the clusters are."""
-    normal = _normal(len(means.share), resamples, seed) @ _root(means)
-    t = normal
+    # Column after column, or numpy goes through k numbers at a time; the same to the last digit.
+    t = np.asfortranarray(_normal(len(means.share), resamples, seed) @ _root(means))
     for column in np.flatnonzero(means.varied):
         t[:, column] *= _wider(float(means.freedom[column]), resamples, len(means.share), seed)
     skew = np.where(means.varied, _skew(means.share, means.items, means.effective), 0.0)
     if skew.any():
         t *= 1 + np.maximum(0, skew * t)
     if not means.alike.any():
-        return _wilson_at(means, t)
-    if means.alike.all():
-        return _exceptions(means, t)
-    return np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
+        draws = _wilson_at(means, t)
+    elif means.alike.all():
+        draws = _exceptions(means, t)
+    else:
+        draws = np.where(means.alike, _exceptions(means, t), _wilson_at(means, t))
+    return np.ascontiguousarray(draws)
 
 
 @functools.lru_cache(maxsize=256)
