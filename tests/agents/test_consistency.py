@@ -82,7 +82,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def play(tmp_path: Path, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def play(tmp_path: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, quick_copies: None) -> Any:
     """Plays with one cast; `play.asked` has (model, role, request) of every call."""
     asked: list[tuple[str, str, ChatRequest]] = []
     brush = Brush()

@@ -88,7 +88,7 @@ def sound(role: str, text: str) -> Any:
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_copies: None) -> Any:
     """Runs an authoring function with casts as its models; `write.asked` counts their calls."""
     casts: dict[str, Callable[[str, str], Any]] = {}
     asked: list[ChatRequest] = []
