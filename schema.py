@@ -1172,8 +1172,9 @@ def lines_digest(lines: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _digestible(value: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(value.get("bytes"), bytes):
-        return {"sha256": hashlib.sha256(value["bytes"]).hexdigest()}
-    # A table has millions of values, of which few are structs: no call for the others.
-    return {k: _digestible(v) if isinstance(v, dict) else v for k, v in value.items()}
+def _digestible(value: Any) -> Any:
+    if isinstance(value, dict):
+        if isinstance(value.get("bytes"), bytes):
+            return {"sha256": hashlib.sha256(value["bytes"]).hexdigest()}
+        return {k: _digestible(v) for k, v in value.items()}
+    return value
