@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,10 +20,7 @@ from typer.main import get_command
 from counterprior.builders.bank import DEFAULT_BANK, FileRequest, begin_bank
 from counterprior.builders.build import row_checks
 from counterprior.builders.drawings import drawing
-from counterprior.builders.gold import GoldRequest
 from counterprior.builders.seeds import draw_seeds
-from counterprior.builders.suite import SHIPPED
-from counterprior.builders.suites.t2i_correctness_gold import images_of
 from counterprior.cards.validate import validate
 from counterprior.cli.main import MOVED, app
 from counterprior.release import iter_records
@@ -60,17 +58,20 @@ def test_a_config_is_the_same_alone_and_among_others(
         assert files(full_release / config) == files(text_release / config)
 
 
+@dataclass(frozen=True)
+class Request:
+    """A drawing that takes no time."""
+
+    key: str
+
+    def draw(self) -> bytes:
+        return self.key.encode()
+
+
 def test_processes_are_started_for_drawings_and_not_for_the_files_of_a_bank(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("COUNTERPRIOR_CACHE", str(tmp_path / "cache"))
-    images = [
-        drawable.image(*version)
-        for _, drawable in sorted(SHIPPED.drawables.items())[:4]
-        for version in images_of(drawable)
-    ]
-    requests = [GoldRequest(image) for image in images]
-    sent: list[object] = []
+    sent: list[Request] = []
 
     class Pool(ThreadPoolExecutor):
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -78,15 +79,19 @@ def test_processes_are_started_for_drawings_and_not_for_the_files_of_a_bank(
             return super().submit(fn, *args, **kwargs)
 
     monkeypatch.setattr("counterprior.builders.drawings.spawned", Pool)
-    with drawing(jobs=2) as run:
+    with drawing(jobs=2, use_kept=False):
         begin_bank(DEFAULT_BANK)
-        assert not sent
-        read = FileRequest((DEFAULT_BANK / "changes.yaml").read_text("utf-8"))
-        run(read)
-        run.begin([*requests, *requests])
-        assert {type(request) for request in sent} == {FileRequest, GoldRequest}
-        assert len(sent) > len(images) > 24 and read not in sent
-        assert run(requests[0]) == requests[0].draw()
+    assert not sent
+    files, images = ([Request(f"{kind} {n}") for n in range(60)] for kind in ("bank", "gold"))
+    assert FileRequest("").key.split()[0] == "bank"
+    with drawing(jobs=2, use_kept=False) as run:
+        run.begin(files)
+        assert run(files[0]) == b"bank 0" and not sent
+        run.begin(images)
+        assert sent == [*files[1:], *images]
+        assert [run(request) for request in (*images, *files)] == [
+            request.key.encode() for request in (*images, *files)
+        ]
 
 
 def test_seed_pictures_do_not_depend_on_the_number_of_processes(
