@@ -7,6 +7,7 @@ straight lines and Bezier curves.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -17,6 +18,7 @@ from fontTools.pens.recordingPen import RecordingPen
 from fontTools.pens.svgPathPen import SVGPathPen
 from fontTools.pens.transformPen import TransformPen
 from fontTools.svgLib.path import parse_path
+from fontTools.svgLib.path.arc import EllipticalArc
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.path import Path
@@ -34,10 +36,17 @@ _CODES = {
     "curveTo": int(Path.CURVE4),
 }
 """Of fontTools' operations; its quadratic curves have one control here."""
-_NO_PATH = re.compile(r"[^MmZzLlHhVvCcSsQqTtAaEe\d.+\-\s,]")
-"""What data of an SVG path can't hold; fontTools passes over it."""
-_UNREADABLE = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
-"""What fontTools raises for data that ends too early, or does not begin with M."""
+_ARGUMENTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A": 7, "Z": 0}
+"""How many numbers each command of a path takes."""
+_SPACE = " \t\n\f\r"
+_NUMBER = r"[+-]?(?>[0-9]*\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_SEPARATOR = f"[{_SPACE}]*,?[{_SPACE}]*"
+_NUMBERS = re.compile(f"{_NUMBER}(?:{_SEPARATOR}{_NUMBER})*+")
+_ARC = re.compile(_SEPARATOR.join([*[f"({_NUMBER})"] * 3, *["([01])"] * 2, *[f"({_NUMBER})"] * 2]))
+_LARGEST = 1e6
+"""Largest number that is drawn; the stage is a thousand wide."""
+_MOST_POINTS = 5000
+"""Points of an outline that the renderer can always fill."""
 
 
 class Canvas:
@@ -62,13 +71,6 @@ class Canvas:
         color = tuple(part / 255 for part in ImageColor.getrgb(fill)) if fill else None
         self._renderer.draw_path(context, outline, to_pixels + self._flip, color)
 
-    def paste(self, image: Image.Image, left: float, top: float) -> None:
-        """Lays an RGBA image over what is drawn, its upper left corner at the nearest pixel."""
-        context: Any = self._renderer.new_gc()
-        pixels = np.flipud(np.asarray(image.convert("RGBA")))
-        bottom = self._side - round(top) - image.height
-        self._renderer.draw_image(context, round(left), bottom, pixels)
-
     def image(self) -> Image.Image:
         """What was drawn, RGBA."""
         return Image.fromarray(np.asarray(self._renderer.buffer_rgba()))
@@ -76,7 +78,7 @@ class Canvas:
 
 @lru_cache(maxsize=4096)
 def outline(data: str) -> Path:
-    """The outline of the data of an SVG path. Raises ValueError for what can't be read."""
+    """The outline of the data of an SVG path. Raises ValueError for what can't be read or drawn."""
     points: list[Point] = []
     codes: list[int] = []
     for operation, some in _recorded(data).value:
@@ -87,7 +89,9 @@ def outline(data: str) -> Path:
             points.append(points[-1])
             codes.append(int(Path.CLOSEPOLY))
     if not points:
-        raise ValueError(f"path {data!r}: it draws nothing")
+        raise ValueError(f"path {quoted(data)}: it draws nothing")
+    if len(points) > _MOST_POINTS:
+        raise ValueError(f"{len(points)} points, of at most {_MOST_POINTS}: simplify or split it")
     return Path(points, codes)
 
 
@@ -98,16 +102,81 @@ def moved(data: str, transform: Transform) -> str:
     return str(pen.getCommands())
 
 
+def numbers(text: str) -> list[float]:
+    """The numbers of a list, which SVG separates by a space, a comma, a sign or a point.
+
+    Raises ValueError for anything else, and for numbers that are too large to draw.
+
+    >>> numbers("1 2,3-4.5.6e1")
+    [1.0, 2.0, 3.0, -4.5, 6.0]
+    """
+    listed = text.strip(_SPACE)
+    if listed and not _NUMBERS.fullmatch(listed):
+        raise ValueError(f"{quoted(text)} is not a number or a list of numbers")
+    values = [float(number) for number in re.findall(_NUMBER, listed)]
+    if large := [value for value in values if abs(value) > _LARGEST]:
+        raise ValueError(f"{large[0]:g} is too large: numbers may reach {_LARGEST:,.0f}")
+    return values
+
+
+def quoted(text: str) -> str:
+    """A text in quotes for a message of one line: shortened, with escapes for odd characters."""
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+class _Arc(EllipticalArc):  # type: ignore[misc]  # fontTools has no types
+    """An arc that is a straight line where a radius is 0, as SVG has it."""
+
+    def draw(self, pen: Any) -> None:
+        if self.rx and self.ry:
+            super().draw(pen)
+        else:
+            pen.lineTo((self.target_point.real, self.target_point.imag))
+
+
 def _recorded(data: str) -> RecordingPen:
     """What the data of an SVG path draws. Raises ValueError for what can't be read."""
-    if odd := _NO_PATH.search(data):
-        raise ValueError(f"path {data!r}: {odd[0]!r} is not a command or a number")
     pen = RecordingPen()
     try:
-        parse_path(data, pen)
-    except _UNREADABLE as error:
-        raise ValueError(f"path {data!r}: {type(error).__name__}: {error}") from None
+        parse_path(" ".join(_commands(data)), pen, arc_class=_Arc)
+    except ValueError as error:
+        raise ValueError(f"path {quoted(data)}: {error}") from None
     return pen
+
+
+def _commands(data: str) -> Iterator[str]:
+    """The commands of a path, each with its numbers apart: fontTools passes over what is odd.
+
+    Raises ValueError for what is no command, and for a command with too few numbers.
+    """
+    before, *pieces = re.split("([A-DF-Za-df-z])", data)  # E is of numbers
+    if before.strip(_SPACE) or (pieces and pieces[0] not in "Mm"):
+        raise ValueError("it must begin with M or m")
+    for command, arguments in zip(pieces[::2], pieces[1::2], strict=True):
+        count = _ARGUMENTS.get(command.upper())
+        if count is None:
+            raise ValueError(f"{command!r} is not a command")
+        values = _arcs(arguments) if count == 7 else numbers(arguments)
+        if len(values) % count if count else values:
+            raise ValueError(f"{command} has {len(values)} numbers, not {count or 'none'}")
+        if count and not values:
+            raise ValueError(f"{command} has no numbers")
+        yield " ".join([command, *map(repr, values)])
+
+
+def _arcs(text: str) -> list[float]:
+    """The numbers of arcs, whose flags need no space after them."""
+    values: list[float] = []
+    rest = text.strip(_SPACE)
+    while rest:
+        if not (match := _ARC.match(rest)):
+            raise ValueError(f"{quoted(rest)} is not the seven numbers of an arc")
+        rx, ry, turn, large, sweep, x, y = match.groups()
+        values += [*numbers(f"{rx} {ry} {turn}"), int(large), int(sweep), *numbers(f"{x} {y}")]
+        rest = rest[match.end() :]
+        if rest:
+            rest = rest.lstrip(_SPACE).removeprefix(",").lstrip(_SPACE) or ","
+    return values
 
 
 def letters(text: str) -> Path:

@@ -210,7 +210,8 @@ def color(name: str) -> str:
     """
     with suppress(ValueError):
         levels = ImageColor.getrgb(name)
-        if len(levels) == 3:  # a transparent color has four
+        # A transparent color has four levels; Pillow takes rgb(300,0,0), and hsv, which CSS lacks.
+        if len(levels) == 3 and max(levels) < 256 and not name.lower().startswith(("hsv", "hsb")):
             return "#{:02x}{:02x}{:02x}".format(*levels)
     raise ShapeError(f"no color {name!r}: use a CSS name or #rrggbb", code="unknown-name")
 

@@ -1,12 +1,12 @@
 """Drawings as SVG files: what a browser shows is what is read, and anything else is refused."""
 
-import math
 import shutil
 import subprocess
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import pytest
-from drawn_files import HEAD, drawn
+from drawn_files import ALL, HEAD, drawn
 from refusals import raises
 
 from counterprior.builders.bank import DEFAULT_BANK
@@ -36,7 +36,15 @@ def bounds(content: str) -> tuple[float, ...]:
         ('<line x1="1" y1="2" x2="3" y2="5"/>', (1, 2, 3, 5)),
         ('<polyline points="1,2 3,5 0,1"/>', (0, 1, 3, 5)),
         ('<polygon points="1 2 3 5 0 1"/>', (0, 1, 3, 5)),
+        ('<rect width="30" height="40" rx="90"/>', (0, 0, 30, 40)),
+        ('<rect x="1px" y="1e1" width="+.5" height="2.5E1"/>', (1, 10, 1.5, 35)),
         ('<path d="m1 2c0 3 6 3 6 0z"/>', (1, 2, 7, 4.25)),
+        ('<path d="M1e1.5l3-.5.5.5"/>', (10, 0, 13.5, 0.5)),
+        ('<path d="M0 10a10 10 0 0110-10,10 10 0 0110 10"/>', (0, 0, 20, 10)),
+        ('<path d="M0 0A0 5 0 0 1 20 10L5 5"/>', (0, 0, 20, 10)),
+        ('<path d="M007 010h1"/>', (7, 10, 8, 10)),
+        ('<g transform="scale(1e3)"><circle cx=".0124" r=".0124"/></g>', (0, -12.4, 24.8, 12.4)),
+        ('<rect width="1" height="2" transform=" translate( 5-2 ) , scale(2)"/>', (5, -2, 7, 2)),
         ('<path d="M0,10 A10 10 0 0 1 20 10"/>', (0, 0, 20, 10)),
         ('<g transform="translate(5)"><rect width="1" height="2"/></g>', (5, 0, 6, 2)),
         ('<rect width="1" height="2" transform="scale(2,3) translate(1 1)"/>', (2, 3, 4, 9)),
@@ -56,12 +64,12 @@ def test_colors_and_widths_are_of_the_style_the_element_or_what_is_around_it() -
         '<g style="fill:red; stroke:navy" stroke-width="3">'
         '<rect width="1" height="1" fill="blue" style="fill:#00ff00;stroke-width:2px"/>'
         '<rect width="1" height="1"/><rect width="1" height="1" fill="none" stroke="none"/>'
-        '<rect width="1" height="1" transform="scale(2 8)"/></g>'
+        '<rect width="1" height="1" transform="scale(-4 4)"/></g>'
     )
     assert (styled.fill, styled.stroke, styled.width) == ("#00ff00", "#000080", 2)
     assert (plain.fill, plain.stroke, plain.width) == ("#ff0000", "#000080", 3)
     assert (bare.fill, bare.stroke) == ("", "")
-    assert wide.width == 3 * math.sqrt(2 * 8)
+    assert wide.width == 3 * 4
     # As in SVG, what says nothing is black, one unit wide and without an outline.
     shape = next(
         read_layers(drawn({"a": '<rect width="1" height="1"/>'}, PLAIN).encode())[0].shapes
@@ -100,7 +108,10 @@ def test_layers_have_the_name_that_inkscape_shows_and_may_be_hidden() -> None:
     )
     box = '<rect width="1" height="1"/>'
     text = drawn({"real": box, "parts": {"a b": box, "{part}": box + box}}, head)
-    text = text.replace('<g id="a b"', '<g inkscape:label="a b" id="g7" style="display:none"')
+    text = text.replace(
+        '<g id="a b"',
+        '<g inkscape:label="a b" id="g7" style="display:none" inkscape:groupmode="layer"',
+    ).replace('<g id="real"', '<g id="real" display="none"')
     real, parts = read_layers(text.encode())
     assert (real.name, len(list(real.shapes)), parts.name, len(list(parts.shapes))) == (
         *("real", 1),
@@ -132,7 +143,47 @@ def test_what_editors_add_besides_is_passed_over() -> None:
         ('<rect display="none"/>', "unsupported", ("hidden",)),
         ('<rect clip-path="url(#c)" width="1" height="1"/>', "unsupported", ("clip-path",)),
         ('<rect stroke-dasharray="1 2"/>', "unsupported", ("stroke-dasharray",)),
+        ('<rect style="OPACITY:.3"/>', "unsupported", ("opacity '.3'",)),
+        ('<rect style="fill:red;/**/opacity:.3"/>', "unsupported", ("opacity",)),
+        ('<rect style="scale:2"/>', "unsupported", ("'scale'", "remove it")),
+        ('<rect style="width:2px"/>', "unsupported", ("'width'", "remove it")),
+        ('<text style="font:bold 9px Sans">A</text>', "unsupported", ("'font'", "remove it")),
+        ('<rect transform-origin="5 5"/>', "unsupported", ("transform-origin",)),
+        ('<rect systemLanguage="de"/>', "unsupported", ("systemLanguage",)),
+        ('<g><g display="none"/></g>', "unsupported", ("group 1", "hidden", "only layers")),
+        ("<rect><set/></rect>", "unsupported", ("<set> in a shape",)),
+        (
+            '<g id="g7"><circle r="1" stroke="red" transform="scale(9 1)"/></g>',
+            "unsupported",
+            ("'g7'", "circle 1", "stretched", "to a path"),
+        ),
+        (f"<rect {ALL} transform='scale(0 1)'/>", "unsupported", ("no area",)),
+        (f"<rect {ALL} stroke-width='-1'/>", "bad-value", ("stroke-width '-1'", "negative")),
+        (f"<rect {ALL} stroke-width='1001'/>", "unsupported", ("stroke-width '1001'",)),
+        (f"<rect {ALL} stroke-width='nan'/>", "bad-value", ("stroke-width 'nan'",)),
+        (f"<rect {ALL} fill='hsv(0,0%,0%)'/>", "unknown-name", ("'hsv(0,0%,0%)'",)),
+        (f"<rect {ALL} fill='rgb(300,0,0)'/>", "unknown-name", ("'rgb(300,0,0)'",)),
+        ('<rect width="0" height="1"/>', "bad-value", ("width is 0",)),
+        ('<rect width="-1" height="1"/>', "bad-value", ("width '-1'", "negative")),
+        ('<rect width="1_0" height="1"/>', "bad-value", ("'1_0'",)),
+        ('<rect width="\u0661" height="1"/>', "bad-value", ("'\u0661'",)),
+        ('<circle r="-1"/>', "bad-value", ("r '-1'", "negative")),
+        ('<ellipse rx="1" ry="0"/>', "bad-value", ("ry is 0",)),
+        ('<rect width="1" height="1" rx="-1"/>', "bad-value", ("rx '-1'", "negative")),
+        ('<polygon points="1 1 L 2 2"/>', "bad-value", ("points", "'1 1 L 2 2'")),
+        ('<polygon points="1 1 2"/>', "bad-value", ("polygon 1", "3 numbers")),
+        ('<path d="M0 0L1e7 0"/>', "bad-value", ("path 1", "1e+07 is too large")),
+        ('<path d="M0 0L1 1,,2 2"/>', "bad-value", ("'1 1,,2 2'",)),
+        ('<path d="M0 0L1. 1"/>', "bad-value", ("'1. 1'",)),
+        ('<path d="M0 0L1 1 2"/>', "bad-value", ("L has 3 numbers",)),
+        ('<path d="M0 0L"/>', "bad-value", ("L has no numbers",)),
+        ('<path d="M0 0z1"/>', "bad-value", ("z has 1 numbers",)),
+        ('<path d="M0 0A1 1 0 2 0 3 3"/>', "bad-value", ("seven numbers of an arc",)),
+        (f'<path d="M0 0{"h1" * 5000}"/>', "bad-value", ("5001 points", "simplify")),
+        (f'<path d="M0 0{"h1" * 5000}q"/>', "bad-value", ("M0 0h1h1", "…", "q has no numbers")),
         ('<rect transform="rotate(1deg)"/>', "bad-value", ("'1deg'",)),
+        ('<rect transform="translate(1,,2)"/>', "bad-value", ("'1,,2'",)),
+        ('<rect transform="scale(2),,scale(2)"/>', "unsupported", ("'scale(2),,scale(2)'",)),
         ('<rect transform="perspective(1)"/>', "unsupported", ("perspective(1)",)),
         ('<rect transform="rotate(1 2)"/>', "unsupported", ("rotate(1 2)",)),
         ('<rect transform="rotate(1"/>', "unsupported", ("rotate(1",)),
@@ -144,6 +195,22 @@ def test_what_editors_add_besides_is_passed_over() -> None:
         ('<text transform="rotate(9)">A</text>', "unsupported", ("turned",)),
         ('<text transform="scale(1 2)">A</text>', "unsupported", ("stretched",)),
         ('<text transform="scale(-1)">A</text>', "unsupported", ("mirrored",)),
+        ('<text stroke="red">A</text>', "unsupported", ("text with a stroke",)),
+        ('<text font-size="0">A</text>', "unsupported", ("font-size 0", "at least 9")),
+        ('<text xml:space="preserve"> A</text>', "unsupported", ("' A'", "xml:space")),
+        ('<text style="white-space:pre">A  B</text>', "unsupported", ("'A  B'", "white-space")),
+        ('<text style="white-space:pre-line">A</text>', "unsupported", ("'pre-line'",)),
+        (
+            '<text xml:space="preserve"><tspan x="1" y="1">A</tspan> </text>',
+            "unsupported",
+            ("after a <tspan>",),
+        ),
+        ('<text><tspan transform="scale(2)">A</tspan></text>', "unsupported", ("transform",)),
+        (
+            '<text><tspan x="1" y="2">A</tspan><tspan x="3">B</tspan></text>',
+            "unsupported",
+            ("an x and a y",),
+        ),
         ('<text dx="1">A</text>', "unsupported", ("dx",)),
         ('<text x="1 2">A</text>', "bad-value", ("'1 2'",)),
         ('<text text-anchor="left">A</text>', "unsupported", ("'left'",)),
@@ -168,8 +235,10 @@ def test_what_would_look_otherwise_in_a_browser_is_refused(
         (HEAD, ("XML",)),
         ("<svg/>", ('<svg xmlns="http://www.w3.org/2000/svg">',)),
         (HEAD.replace(VIEW, "0 0 210 297") + "</svg>", ("'0 0 210 297'", VIEW)),
-        (HEAD.replace("viewBox", "viewbox") + "</svg>", ("None", VIEW)),
-        (HEAD + '<rect width="1" height="1"/></svg>', ("rect", "in no layer")),
+        (HEAD.replace("viewBox", "viewbox") + "</svg>", ("''", VIEW)),
+        (HEAD + '<rect width="1" height="1"/></svg>', ("rect", "in no layer", "move it")),
+        ('<?xml version="1.0" encoding="foo"?>' + HEAD + "</svg>", ("XML", "encoding")),
+        ('<?xml version="1.0" encoding="utf-7"?>' + HEAD + "</svg>", ("XML", "encoding")),
         (
             '<!DOCTYPE s [<!ENTITY a "aaaaaaaaaa">'
             + "".join(
@@ -191,6 +260,64 @@ def test_what_would_look_otherwise_in_a_browser_is_refused(
 def test_a_file_that_is_no_drawing_is_refused(text: str, facts: tuple[str, ...]) -> None:
     with raises("bad-value", *facts, error=ShapeError):
         read_layers(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (HEAD.replace("<svg ", '<svg transform="scale(2)" ') + "</svg>", ("transform of <svg>",)),
+        (HEAD.replace("<svg ", '<svg style="background:red" ') + "</svg>", ("background",)),
+        ('<?xml-stylesheet href="a.css"?>' + HEAD + "</svg>", ("<?xml-stylesheet?>", "own fill")),
+        (HEAD + "<defs><style>g {fill: red}</style></defs></svg>", ("<style>", "own fill")),
+        (HEAD + "<g>" * 200_000 + "</g>" * 200_000 + "</svg>", ("64 elements", "ungroup")),
+    ],
+)
+def test_what_changes_a_whole_file_is_refused(text: str, facts: tuple[str, ...]) -> None:
+    with raises("unsupported", *facts, error=ShapeError):
+        read_layers(text.encode())
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x9b31m", "\u2028", "'"])
+def test_a_message_is_one_short_line_whatever_the_names_are(name: str) -> None:
+    label = quoteattr(name, {"\n": "&#10;"})
+    for where in (f"<g id={label}><rect/></g>", f"<g id='a'><rect id={label}/></g>"):
+        with raises("bad-value", "rect", "'width'", error=ShapeError) as caught:
+            read_layers((HEAD + where + "</svg>").encode())
+        assert str(caught.value).isprintable() and len(str(caught.value)) < 99
+
+
+def test_files_are_read_in_other_encodings_and_with_other_spellings_of_the_view() -> None:
+    text = drawn({"scene": '<rect width="1" height="1" fill=" red "/>'})
+    expected = read_layers(text.encode())
+    assert expected == read_layers(text.encode("utf-16")) == read_layers(text.encode("utf-8-sig"))
+    assert expected == read_layers(text.replace(VIEW, "-1e2,-100.0,1200,1200").encode())
+
+
+def test_spaces_in_a_text_are_read_as_browsers_draw_them() -> None:
+    (shape,) = read('<text fill="red" stroke="red" stroke-width="0">\n A\tB\n  C\u00a0</text>')
+    assert shape.text == "A B C\u00a0"
+
+
+def test_a_stroke_may_be_stretched_by_no_more_than_is_seen() -> None:
+    (shape,) = read(f'<rect {ALL} stroke="red" stroke-width="10" transform="scale(.99 1)"/>')
+    assert shape.width == pytest.approx(10, abs=0.06)
+    (shape,) = read(f'<rect {ALL} fill="red" stroke-width="10" transform="scale(.5 1)"/>')
+    assert not shape.stroke
+
+
+def test_a_stroke_of_width_0_is_none() -> None:
+    (shape,) = read(f'<rect {ALL} stroke="red" stroke-width="0"/>')
+    assert not shape.stroke
+
+
+def test_opaque_styles_of_inkscape_are_read() -> None:
+    style = (
+        "font-variation-settings:normal;opacity:1;fill:#ff0000;fill-opacity:1;stroke:none;"
+        "stroke-linejoin:bevel;stroke-miterlimit:4;stroke-dasharray:none;stroke-opacity:1;"
+        "paint-order:fill markers stroke;-inkscape-stroke:none;stop-color:#000000;font-weight:400"
+    )
+    (shape,) = read(f'<rect {ALL} style="{style}"/>')
+    assert shape.fill == "#ff0000"
 
 
 @pytest.mark.lane
