@@ -38,6 +38,7 @@ from .gold import (
     REACH,
     DrawnFolder,
     Layers,
+    extent_of,
     ground_of,
     seed_of,
     shape_faults,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 LAYERS = (GROUND, "scene", "behind", "parts", "over")
 """Layers of a drawing."""
 EACH = "{part}"
-"""SvgLayer of the parts without a layer of their own; in a text, the name of such a part."""
+"""Layer of the parts without a layer of their own; in a text, the name of such a part."""
 LAYOUTS: tuple[GoldLayout, ...] = get_args(GoldLayout)
 HALF_TURNS: frozenset[Frame] = frozenset({"turned", "south-up", "sky-south-up"})
 """Frames in which top and bottom are exchanged too."""
@@ -318,7 +319,9 @@ def _depiction(entry: DepictionEntry, layers: Layers) -> Depiction:
 
     parts = [_part(layer) for layer in layers.get("parts", SvgLayer("parts")).content]
     if twice := sorted(name for name, n in Counter(p.name for p in parts).items() if n > 1):
-        raise ShapeError(f"layer 'parts': {twice[0]!r} is there twice", code="duplicate-id")
+        raise ShapeError(
+            f"layer 'parts': two layers are named {twice[0]!r}: make them one", code="duplicate-id"
+        )
     by_part = {part.name: part for part in parts}
     return Depiction(
         **entry.model_dump(),
@@ -333,7 +336,9 @@ def _depiction(entry: DepictionEntry, layers: Layers) -> Depiction:
 
 def _part(layer: SvgLayer | VectorShape) -> PlacedPart:
     if isinstance(layer, VectorShape):
-        raise ShapeError("layer 'parts': a shape is in no layer of a part", code="bad-value")
+        raise ShapeError(
+            "layer 'parts': a shape is in no layer of a part: move it into one", code="bad-value"
+        )
     seen, hidden = visible(layer.shapes), [s for s in layer.shapes if not s.fill and not s.stroke]
     if not seen and not hidden:
         raise ShapeError(
@@ -342,6 +347,11 @@ def _part(layer: SvgLayer | VectorShape) -> PlacedPart:
         )
     edges = np.array([shape.bounds() for shape in hidden or seen]) / UNITS
     (x0, y0), (x1, y1) = edges[:, :2].min(axis=0).tolist(), edges[:, 2:].max(axis=0).tolist()
+    if x0 == x1 or y0 == y1:
+        raise ShapeError(
+            f"layer 'parts', {layer.name!r}: its box has no area: mark one with an invisible shape",
+            code="bad-value",
+        )
     return PlacedPart(layer.name, seen, (x0, y0, x1, y1), ((x0 + x1) / 2, (y0 + y1) / 2))
 
 
@@ -458,8 +468,10 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
     try:
         places = _places(depiction, facts)
     except FactError as error:
-        yield f"parts: {error}"
+        yield f"parts: {error}: name the layers {', '.join(facts.places(depiction.fact))}"
         return
+    if not depiction.styles:
+        yield "styles: name at least one"
     standing = list(_standing(depiction, places))
     around = -REACH, -REACH, 1 + REACH, 1 + REACH
     try:
@@ -476,13 +488,16 @@ def depiction_faults(depiction: Depiction, facts: FactTables) -> Iterator[str]:
         for second in standing:
             apart = places[first.name][0] - places[second.name][0]
             if apart < -SAME and first.center[0] > second.center[0] + SAME:
-                yield f"{first.name} stands after {second.name}, the fact has it before"
+                order = f"{first.name} stands after {second.name}, the fact has it before"
+                yield f"{order}: exchange them"
 
 
 def _part_faults(placed: PlacedPart) -> Iterator[str]:
     """Yields what is wrong with a part as it stands. Raises ShapeError as `shape_faults`."""
     if placed.shapes and not all(-OUTSIDE <= edge <= 1 + OUTSIDE for edge in placed.box):
-        yield f"{placed.name}: its box {[round(x, 3) for x in placed.box]} leaves the stage"
+        left, top, right, bottom = (edge * UNITS for edge in placed.box)
+        box = extent_of((left, top, right, bottom))
+        yield f"{placed.name}: its box, {box}, leaves the stage, 0 to {UNITS}"
     x0, y0, x1, y1 = placed.drawn
     across, down = OUTSIDE * (x1 - x0), OUTSIDE * (y1 - y0)
     room = x0 - across, y0 - down, x1 + across, y1 + down

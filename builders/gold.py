@@ -51,7 +51,7 @@ LOOKED = "reviewer-model-on-images"
 LICENSE = "CC-BY-4.0"
 """License of the texts and the drawings."""
 GROUND = "ground"
-"""SvgLayer of a drawing whose color fills the whole image."""
+"""Layer of a drawing whose color fills the whole image."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,9 @@ class DrawnFolder(Generic[E, D]):
         """
         own = BankFaults() if faults is None else faults
         names = sorted(path.stem for path in (bank / self.name).glob("*.yaml"))
+        for folder in sorted({path.parent for path in (bank / self.name).glob("*/*.svg")}):
+            if folder.name not in names:
+                own.add(f"{folder}: no file {folder.name}.yaml has entries of its drawings")
         files = {name: self.read_file(bank, name, own) for name in names}
         with own.caught():
             entries = (entry for some in files.values() for entry in some)
@@ -95,13 +98,16 @@ class DrawnFolder(Generic[E, D]):
             named = {getattr(entry, self.field) for entry in entries}
             for extra in sorted({file.stem for file in folder.glob("*.svg")} - named):
                 fault = f"no entry of {path.name} has the {self.field} {extra!r}"
-                own.add(f"{folder / extra}.svg: {fault}")
+                own.add(f"{folder / extra}.svg: {fault}: add one, or delete the file")
         for entry in entries:
             drawing = folder / f"{getattr(entry, self.field)}.svg"
             try:
                 drawn.append(self.whole(entry, _read_layers(drawing, self.layers)))
             except OSError as error:
-                own.add(f"{drawing}: can't be read: {error.strerror}")
+                own.add(
+                    f"{drawing}: can't be read: {error.strerror}: each entry of {path.name} needs "
+                    f"the drawing {self.field.upper()}.svg"
+                )
             except ShapeError as error:
                 own.add(f"{drawing}: {error}")
         if faults is None:
@@ -120,7 +126,9 @@ def _read_layers(file: Path, known: Collection[str]) -> Layers:
                 f"layer {layer.name!r} is unknown: layers are {names}", code="unknown-name"
             )
         if layer.name in layers:
-            raise ShapeError(f"two layers are named {layer.name!r}", code="duplicate-id")
+            raise ShapeError(
+                f"two layers are named {layer.name!r}: make them one", code="duplicate-id"
+            )
         layers[layer.name] = layer
     return layers
 
@@ -143,7 +151,9 @@ def ground_of(layers: Layers) -> str:
     shapes = shapes_of(layers, GROUND)
     colors = {shape.fill for shape in shapes}
     if len(colors) > 1 or "" in colors:
-        raise ShapeError(f"layer {GROUND!r} is not of one color", code="bad-value")
+        raise ShapeError(
+            f"layer {GROUND!r} is not of one color: leave one shape with a fill", code="bad-value"
+        )
     return colors.pop() if colors else ""
 
 
@@ -152,7 +162,7 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], room: Extent) -> Ite
 
     room: where on the stage outlines, and the middles of texts, may be.
     """
-    from ..scenes.canvas import can_write
+    from ..scenes.canvas import can_write, quoted
 
     x0, y0, x1, y1 = (edge * UNITS for edge in room)
 
@@ -164,11 +174,25 @@ def shape_faults(where: str, shapes: Iterable[VectorShape], room: Extent) -> Ite
         if shape.text:
             if not can_write(shape.text):
                 yield f"{where}: the font lacks a letter of {shape.text!r}"
-            outside = leaves((*shape.at, *shape.at))
-        else:  # exact bounds take a hundred times as long
-            outside = leaves(shape.bounds(exact=False)) and leaves(shape.bounds())
-        if outside:
-            yield f"{where}: {shape.text or shape.path!r} leaves its box"
+            bounds = *shape.at, *shape.at
+        else:
+            bounds = shape.bounds(exact=False)
+            if leaves(bounds):  # exact bounds take a hundred times as long
+                bounds = shape.bounds()
+        if leaves(bounds):
+            what = quoted(shape.text) if shape.text else "a shape"
+            box = extent_of((x0, y0, x1, y1))
+            yield f"{where}: {what} at {extent_of(bounds)} leaves its box, {box}"
+
+
+def extent_of(bounds: Extent) -> str:
+    """Bounds in the units of shapes for a message.
+
+    >>> extent_of((0, 10.04, 1, 20))
+    'x 0 to 1, y 10 to 20'
+    """
+    x0, y0, x1, y1 = (f"{round(edge, 1):g}" for edge in bounds)
+    return f"x {x0} to {x1}, y {y0} to {y1}"
 
 
 def style_of(name: str, styles: Sequence[VectorStyle], seed: int) -> VectorStyle:

@@ -1,8 +1,8 @@
 """SVG files as layers of shapes: drawings that people open in a browser and edit in Inkscape.
 
-What a file shows in a browser is what is drawn, but for the font and the corners of strokes, which
-are round. What this can't draw (gradients, clips, opacity, styles by class, turned text) is
-refused with what to do about it, not passed over.
+What a file shows in a browser is what is drawn, but for the font, spaces in a row, and the corners
+of strokes, which are round. What this can't draw (gradients, clips, opacity, styles by class,
+turned text) is refused with what to do about it, not passed over.
 """
 
 from __future__ import annotations
@@ -280,9 +280,9 @@ def _content(element: Element, context: _Context) -> Iterator[VectorShape | SvgL
 def _outline(element: Element, context: _Context) -> VectorShape:
     for child in _drawn(element):
         raise _undrawn(f"<{_kind(child)}> in a shape", "remove it")
-    path = path_of(element)
-    if _area(context.transform) == 0:
+    if (area := abs(_area(context.transform))) == 0:
         raise _undrawn("a transform that leaves no area", "undo it")
+    path = path_of(element, math.sqrt(area))
     try:
         if context.transform != Identity:
             path = moved(path, context.transform)
@@ -344,14 +344,10 @@ def _spaces_kept(context: _Context) -> bool:
 
 
 def _written(text: str, kept: bool) -> str:
-    """A text with its spaces as browsers draw them."""
-    plain = " ".join(filter(None, re.split("[ \t\r\n]+", text)))  # a no-break space stays
-    if kept and plain and text != plain:
-        raise _undrawn(
-            f"{quoted(text)} with spaces in a row or at an end",
-            "remove them (they count because of xml:space or white-space)",
-        )
-    return plain
+    """A text with its spaces as browsers draw them, but for spaces in a row, which stay."""
+    if not kept:
+        return re.sub(" *[\t\r\n][ \t\r\n]*", " ", text).strip(" ")
+    return re.sub("[\t\r\n]", " ", text) if text.strip(" \t\r\n") else ""
 
 
 def _line(text: str, at: Point, context: _Context) -> VectorShape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from xml.etree.ElementTree import Element
 
 from .canvas import numbers, quoted
@@ -11,24 +12,27 @@ OUTLINES = ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon")
 """Elements that are outlines."""
 
 
-def path_of(element: Element) -> str:
+def path_of(element: Element, scale: float = 1) -> str:
     """The outline of one of `OUTLINES`, in its own coordinates, without its transform.
+
+    scale: units of the stage in one of its own; sizes are rounded to a thousandth of the former.
 
     Raises ShapeError for an attribute that is missing or no number, and for a size of 0 or less,
     which browsers draw not at all.
     """
+    digits = 3 + max(0, math.ceil(math.log10(scale)))
     match element.tag.rpartition("}")[2]:
         case "path":
             return _needed(element, "d")
         case "rect":
-            return _rect(element)
+            return _rect(element, digits)
         case "circle":
-            return _ellipse(element, "r", "r")
+            return _ellipse(element, "r", "r", digits)
         case "ellipse":
-            return _ellipse(element, "rx", "ry")
+            return _ellipse(element, "rx", "ry", digits)
         case "line":
             x1, y1, x2, y2 = (_number(element, name) for name in ("x1", "y1", "x2", "y2"))
-            return f"M{x1:.9g},{y1:.9g} L{x2:.9g},{y2:.9g}"
+            return _data(digits, "M", x1, y1, "L", x2, y2)
         case kind:
             return f"M{_points(element)}{' z' if kind == 'polygon' else ''}"
 
@@ -71,13 +75,13 @@ def _extent(element: Element, name: str) -> float:
 def _points(element: Element) -> str:
     points = _needed(element, "points")
     try:
-        listed = numbers(points)
+        numbers(points)
     except ValueError as error:
         raise ShapeError(f"points: {error}", code="bad-value") from None
-    return " ".join(f"{number:.9g}" for number in listed)
+    return points
 
 
-def _rect(element: Element) -> str:
+def _rect(element: Element, digits: int) -> str:
     x, y = (_number(element, name) for name in ("x", "y"))
     width, height = (_extent(element, name) for name in ("width", "height"))
     radii = [element.get(name, "").strip() for name in ("rx", "ry")]
@@ -86,19 +90,26 @@ def _rect(element: Element) -> str:
         for axis, own, other in zip("xy", radii, reversed(radii), strict=True)
     )
     rx, ry = min(rx, width / 2), min(ry, height / 2)
+    right, bottom = x + width, y + height
     if not rx or not ry:
-        return f"M{x:.9g},{y:.9g} H{x + width:.9g} V{y + height:.9g} H{x:.9g} V{y:.9g} z"
-    corner = f"A{rx:.9g},{ry:.9g} 0 0 1"
-    left, right, top, bottom = x + rx, x + width - rx, y + ry, y + height - ry
-    return (
-        f"M{left:.9g},{y:.9g} H{right:.9g} {corner} {x + width:.9g},{top:.9g} "
-        f"V{bottom:.9g} {corner} {right:.9g},{y + height:.9g} "
-        f"H{left:.9g} {corner} {x:.9g},{bottom:.9g} V{top:.9g} {corner} {left:.9g},{y:.9g} z"
+        return _data(digits, "M", x, y, "H", right, "V", bottom, "H", x, "V", y, "z")
+    arc = "A", rx, ry, "0 0 1"
+    return _data(
+        digits,
+        *("M", x + rx, y, "H", right - rx, *arc, right, y + ry),
+        *("V", bottom - ry, *arc, right - rx, bottom),
+        *("H", x + rx, *arc, x, bottom - ry),
+        *("V", y + ry, *arc, x + rx, y, "z"),
     )
 
 
-def _ellipse(element: Element, across: str, down: str) -> str:
+def _ellipse(element: Element, across: str, down: str, digits: int) -> str:
     x, y = (_number(element, name) for name in ("cx", "cy"))
     rx, ry = _extent(element, across), _extent(element, down)
-    half = f"A{rx:.9g},{ry:.9g} 0 1 1"
-    return f"M{x - rx:.9g},{y:.9g} {half} {x + rx:.9g},{y:.9g} {half} {x - rx:.9g},{y:.9g}"
+    arc = "A", rx, ry, "0 1 1"
+    return _data(digits, "M", x - rx, y, *arc, x + rx, y, *arc, x - rx, y)
+
+
+def _data(digits: int, *pieces: str | float) -> str:
+    """Data of a path: its commands, and numbers rounded to some digits after the point."""
+    return " ".join(p if isinstance(p, str) else f"{p:.{digits}f}" for p in pieces)

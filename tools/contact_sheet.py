@@ -77,13 +77,14 @@ def faults(banks: Banks, names: Collection[str]) -> Iterator[str]:
     for domain, depictions in DEPICTIONS.read(banks.root).items():
         for depiction in depictions:
             for fault in depiction_faults(depiction, banks.facts):
-                yield f"{domain}, {depiction.id}: {fault}"
+                yield f"{DEPICTIONS.name}/{domain}.yaml, {depiction.id}: {fault}"
     for file, drawings in WORLD_DRAWINGS.read(banks.root).items():
         for drawing in drawings:
-            found = list(drawing_faults(drawing))
-            if not found and {file, drawing.group} & {*names}:
-                found = list(alike_faults(drawing))
-            yield from (f"{file}, {drawing.group}: {fault}" for fault in found)
+            own = list(drawing_faults(drawing))
+            if not own and {file, drawing.group} & {*names}:
+                own = list(alike_faults(drawing))
+            for fault in own:
+                yield f"{WORLD_DRAWINGS.name}/{file}.yaml, {drawing.group}: {fault}"
 
 
 def main() -> None:
@@ -99,10 +100,18 @@ def main() -> None:
     banks = Banks(asked.bank)
     worlds = {name for row in world_rows(banks) for name in row.names}
     kind = world_rows if worlds & set(asked.names) else pair_rows
-    for fault in faults(banks, asked.names):
+    printed = list(faults(banks, asked.names))
+    for fault in printed:
         print(fault)
-    chosen = [row for row in kind(banks) if {*row.names} & {*asked.names}]
+    try:
+        chosen = [row for row in kind(banks) if {*row.names} & {*asked.names}]
+    except BankError as error:
+        others = [line for line in str(error).splitlines() if line not in printed]
+        sys.exit("\n".join([*others, "no sheet: mend these faults first"]))
     print(len(chosen), "rows")
+    for name in asked.names:
+        if not any(name in row.names for row in chosen):
+            print(f"{name}: no drawing has a file, pair or group of this name")
     chosen = chosen[asked.start : asked.start + asked.rows]
     width = max((len(row.images) for row in chosen), default=1) * (SIDE + 4)
     sheet = Image.new("RGB", (width, max(1, len(chosen)) * (SIDE + CAPTION)), "white")

@@ -130,9 +130,13 @@ LABEL = '<text x="200" y="500" font-size="90" fill="black">'
     [
         ({}, ()),
         ({"fact": "flag-atlantis"}, ("'flag-atlantis'", "is unknown")),
-        ({"parts": {"purple": GREEN}}, ("'purple'", "flag-italy")),
+        ({"parts": {"purple": GREEN}}, ("'purple'", "flag-italy", "green, white, red")),
+        ({"parts": {"": GREEN}}, ("''", "flag-italy", "green, white, red")),
+        ({"styles": []}, ("styles", "at least one")),
+        ({"parts": {"green": '<line y2="9" stroke="red"/>'}}, ("'green'", "no area", "invisible")),
+        ({"ground": GREEN + box(0, 0).replace("green", "red")}, ("'ground'", "one color")),
         ({"parts": {"green": box(800, 500), "white": WHITE}}, ("green stands after white",)),
-        ({"parts": {"green": box(50, 500)}}, ("green", "leaves the stage")),
+        ({"parts": {"green": box(50, 500)}}, ("green", "x -75 to 175", "leaves the stage")),
         (
             {"parts": {"green": GREEN + '<rect x="75" y="375" width="125" height="125"/>'}},
             ("green", "leaves its box"),
@@ -172,6 +176,39 @@ def test_bad_depictions_are_named(
         assert any(all(fact in fault for fact in facts) for fault in faults), faults
     else:
         assert not faults
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "facts"),
+    [
+        ("flags/italia.svg", "{}", ("no entry", "flags.yaml", "id 'italia'", "add one")),
+        ("flag/italy.svg", "{}", ("no file flag.yaml",)),
+        ("flags/italy.svg", "", ("italy.svg", "No such file", "needs the drawing")),
+        (
+            "flags/italy.svg",
+            drawn({"scene": "", "behind": ""}).replace("behind", "scene"),
+            ("italy.svg", "two layers", "'scene'", "one"),
+        ),
+        (
+            "flags/italy.svg",
+            drawn({"parts": {"green": GREEN, "white": WHITE}}).replace("white", "green"),
+            ("'parts'", "two layers", "'green'"),
+        ),
+        ("flags/italy.svg", drawn({"part": GREEN}), ("'part' is unknown", "ground, scene")),
+    ],
+)
+def test_files_and_layers_that_do_not_fit_together_are_named(
+    tmp_path: Path, file: str, text: str, facts: tuple[str, ...]
+) -> None:
+    write_depiction(tmp_path, fact="flag-italy", parts={"green": GREEN})
+    path = tmp_path / "depictions" / file
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    if text:
+        path.write_text(text.replace("{}", drawn({})))
+    with raises("bad-entry", *facts, error=BankError) as caught:
+        DEPICTIONS.read(tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def write_depiction(bank: Path, **changes: Any) -> None:

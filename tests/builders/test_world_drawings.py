@@ -192,7 +192,11 @@ def test_looks_expire_with_their_image_or_question(release: Path, tmp_path: Path
         ({"scene": f"<rect {ALL} stroke='#12'/>"}, "bad-entry", ("'#12'",)),
         ({"over": "<image href='unicorn.png'/>"}, "bad-entry", (f"{ICE}.svg", "over", "<image>")),
         ({"behind": "<text fill='red'>Ω</text>"}, "bad-entry", ("behind:", "'Ω'")),
-        ({"altered": "<line x2='12000' stroke='red'/>"}, "bad-entry", ("altered:", "M0,0")),
+        (
+            {"altered": "<line x2='12000' stroke='red'/>"},
+            "bad-entry",
+            ("altered:", "x 0 to 12000, y 0 to 0"),
+        ),
         ({"real": "<rect width='9' fill='red'/>"}, "bad-entry", (f"{ICE}.svg", "rect 1")),
         ({"colour": "red"}, "bad-entry", ("colour:",)),
     ],

@@ -197,8 +197,6 @@ def test_what_editors_add_besides_is_passed_over() -> None:
         ('<text transform="scale(-1)">A</text>', "unsupported", ("mirrored",)),
         ('<text stroke="red">A</text>', "unsupported", ("text with a stroke",)),
         ('<text font-size="0">A</text>', "unsupported", ("font-size 0", "at least 9")),
-        ('<text xml:space="preserve"> A</text>', "unsupported", ("' A'", "xml:space")),
-        ('<text style="white-space:pre">A  B</text>', "unsupported", ("'A  B'", "white-space")),
         ('<text style="white-space:pre-line">A</text>', "unsupported", ("'pre-line'",)),
         (
             '<text xml:space="preserve"><tspan x="1" y="1">A</tspan> </text>',
@@ -296,6 +294,12 @@ def test_files_are_read_in_other_encodings_and_with_other_spellings_of_the_view(
 def test_spaces_in_a_text_are_read_as_browsers_draw_them() -> None:
     (shape,) = read('<text fill="red" stroke="red" stroke-width="0">\n A\tB\n  C\u00a0</text>')
     assert shape.text == "A B C\u00a0"
+    for kept in ('xml:space="preserve"', 'style="white-space:pre"'):
+        (shape,) = read(f'<text {kept} font-size="50" x="10" fill="red"> A\n  B </text>')
+        assert shape.text == " A   B " and shape.at[0] == 10 + text_width(" A   B ") * 25
+        assert not read(f"<text {kept}> \n</text>")
+    (shape,) = read('<g xml:space="preserve"><text xml:space="default" fill="red"> A </text></g>')
+    assert shape.text == "A"
 
 
 def test_a_stroke_may_be_stretched_by_no_more_than_is_seen() -> None:
