@@ -17,8 +17,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from counterprior.builders.bank import DEFAULT_BANK, BankError
-from counterprior.builders.depictions import DEPICTIONS, depiction_faults
+from counterprior.builders.bank import DEFAULT_BANK, BankError, BankFaults
 from counterprior.builders.suite import Banks
 from counterprior.builders.suites.t2i_correctness_gold import images_of
 from counterprior.builders.world_drawings import WORLD_DRAWINGS, alike_faults, drawing_faults
@@ -71,20 +70,22 @@ def world_rows(banks: Banks) -> Iterator[SheetRow]:
             )
 
 
-def faults(banks: Banks, names: Collection[str]) -> Iterator[str]:
-    """Every fault of depictions and drawings, by file and entry; only for drawings that are named
-    also styles in which the worlds look alike."""
-    for domain, depictions in DEPICTIONS.read(banks.root).items():
-        for depiction in depictions:
-            for fault in depiction_faults(depiction, banks.facts):
-                yield f"{DEPICTIONS.name}/{domain}.yaml, {depiction.id}: {fault}"
+def drawing_bank_faults(banks: Banks) -> list[str]:
+    """Every fault of depictions and drawings, by file and entry."""
+    faults = BankFaults()
+    for part in ("drawables", "world_drawings"):
+        with faults.caught():
+            getattr(banks, part)
+    return faults.lines
+
+
+def look_alikes(banks: Banks, names: Collection[str]) -> Iterator[str]:
+    """Styles in which the worlds look alike, of drawings without faults that are named."""
     for file, drawings in WORLD_DRAWINGS.read(banks.root).items():
         for drawing in drawings:
-            own = list(drawing_faults(drawing))
-            if not own and {file, drawing.group} & {*names}:
-                own = list(alike_faults(drawing))
-            for fault in own:
-                yield f"{WORLD_DRAWINGS.name}/{file}.yaml, {drawing.group}: {fault}"
+            if {file, drawing.group} & {*names} and not any(drawing_faults(drawing)):
+                for fault in alike_faults(drawing):
+                    yield f"{WORLD_DRAWINGS.name}/{file}.yaml, {drawing.group}: {fault}"
 
 
 def main() -> None:
@@ -98,19 +99,23 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8)
     asked = parser.parse_args()
     banks = Banks(asked.bank)
-    worlds = {name for row in world_rows(banks) for name in row.names}
-    kind = world_rows if worlds & set(asked.names) else pair_rows
-    printed = list(faults(banks, asked.names))
-    for fault in printed:
+    faults = drawing_bank_faults(banks)
+    for fault in faults:
         print(fault)
     try:
+        worlds = {name for row in world_rows(banks) for name in row.names}
+        kind = world_rows if worlds & set(asked.names) else pair_rows
         chosen = [row for row in kind(banks) if {*row.names} & {*asked.names}]
-    except BankError as error:
-        others = [line for line in str(error).splitlines() if line not in printed]
-        sys.exit("\n".join([*others, "no sheet: mend these faults first"]))
+        for fault in look_alikes(banks, asked.names):
+            print(fault)
+    except BankError:
+        if not faults:
+            raise
+        sys.exit("no sheet: mend these faults first")
     print(len(chosen), "rows")
     for name in asked.names:
-        if not any(name in row.names for row in chosen):
+        known = (*faults, *(other for row in chosen for other in row.names))
+        if not any(name in text for text in known):
             print(f"{name}: no drawing has a file, pair or group of this name")
     chosen = chosen[asked.start : asked.start + asked.rows]
     width = max((len(row.images) for row in chosen), default=1) * (SIDE + 4)

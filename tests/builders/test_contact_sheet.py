@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from drawn_files import ALL, drawn
 
 from counterprior.builders.bank import DEFAULT_BANK
 
@@ -56,3 +57,17 @@ def test_a_name_that_nothing_has_is_printed(bank: Path) -> None:
         "flags-and-heraldry-atlantis: no drawing has a file, pair or group of this name",
     ]
     assert (bank / "sheet.png").exists()
+
+
+@pytest.mark.slow
+def test_a_drawing_of_an_unknown_group_is_a_fault(bank: Path) -> None:
+    folder = bank / "world_drawings"
+    (folder / "all").mkdir(parents=True)
+    (folder / "all.yaml").write_text("- group: nothing\n")
+    box = f"<rect {ALL} fill='red'/>"
+    (folder / "all" / "nothing.svg").write_text(drawn({"real": box}))
+    outcome = sheet(bank, "nothing")
+    assert outcome.stdout.splitlines() == [
+        "world_drawings/all.yaml, nothing: group: is not a group of the bank",
+        "0 rows",
+    ]
