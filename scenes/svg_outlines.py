@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from xml.etree.ElementTree import Element
 
 from .canvas import numbers, quoted
 from .vector import ShapeError
 
+_UNIT = re.compile(r"(?<=[0-9])px[ \t\n\f\r]*$")
 OUTLINES = ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon")
 """Elements that are outlines."""
 
@@ -40,7 +42,7 @@ def path_of(element: Element, scale: float = 1) -> str:
 def length(name: str, text: str) -> float:
     """The number of an attribute or a property, in user units. Raises ShapeError for another."""
     try:
-        (value,) = numbers(text.strip().removesuffix("px"))
+        (value,) = numbers(_UNIT.sub("", text))
     except ValueError:
         raise ShapeError(
             f"{name} {quoted(text)} is not a number without a unit, at most a million",
@@ -57,7 +59,7 @@ def size(name: str, text: str) -> float:
 
 
 def _needed(element: Element, name: str) -> str:
-    if not (text := element.get(name, "").strip()):
+    if not (text := element.get(name, "")):
         raise ShapeError(f"has no {name!r}: give it one, or delete it", code="bad-value")
     return text
 
@@ -84,7 +86,7 @@ def _points(element: Element) -> str:
 def _rect(element: Element, digits: int) -> str:
     x, y = (_number(element, name) for name in ("x", "y"))
     width, height = (_extent(element, name) for name in ("width", "height"))
-    radii = [element.get(name, "").strip() for name in ("rx", "ry")]
+    radii = [element.get(name, "") for name in ("rx", "ry")]
     rx, ry = (
         size(f"r{axis}", own or other or "0")
         for axis, own, other in zip("xy", radii, reversed(radii), strict=True)

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
 import pytest
 from drawn_files import ALL, HEAD, drawn
 from refusals import raises
@@ -12,7 +13,13 @@ from refusals import raises
 from counterprior.builders.bank import DEFAULT_BANK
 from counterprior.scenes.canvas import above_baseline, text_width
 from counterprior.scenes.svg import VIEW, SvgLayer, read_layers
-from counterprior.scenes.vector import ShapeError, VectorShape
+from counterprior.scenes.vector import (
+    ShapeError,
+    VectorImage,
+    VectorShape,
+    VectorStyle,
+    draw_vector,
+)
 
 
 def read(content: str) -> list[VectorShape]:
@@ -165,6 +172,7 @@ def test_what_editors_add_besides_is_passed_over() -> None:
         (f"<rect {ALL} fill='rgb(300,0,0)'/>", "unknown-name", ("'rgb(300,0,0)'",)),
         ('<rect width="0" height="1"/>', "bad-value", ("width is 0",)),
         ('<rect width="-1" height="1"/>', "bad-value", ("width '-1'", "negative")),
+        ('<rect width="\u00a01" height="1"/>', "bad-value", ("width",)),
         ('<rect width="1_0" height="1"/>', "bad-value", ("'1_0'",)),
         ('<rect width="\u0661" height="1"/>', "bad-value", ("'\u0661'",)),
         ('<circle r="-1"/>', "bad-value", ("r '-1'", "negative")),
@@ -322,6 +330,70 @@ def test_opaque_styles_of_inkscape_are_read() -> None:
     )
     (shape,) = read(f'<rect {ALL} style="{style}"/>')
     assert shape.fill == "#ff0000"
+
+
+def test_a_radius_that_is_missing_is_the_other() -> None:
+    both, across, down = read(
+        "".join(f"<rect width='9' height='9' {r}/>" for r in ("rx='2' ry='2'", "rx='2'", "ry='2'"))
+    )
+    assert both == across == down
+    assert read("<rect width='9' height='9' rx='2' ry='0'/>") == read(
+        "<rect width='9' height='9'/>"
+    )
+
+
+def test_many_layers_beside_each_other_are_not_deep() -> None:
+    assert len(read_layers((HEAD + "<g/>" * 500 + "</svg>").encode())) == 500
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("direction", "rtl"),
+        ("writing-mode", "tb"),
+        ("baseline-shift", "super"),
+        ("alignment-baseline", "hanging"),
+        ("letter-spacing", "3px"),
+        ("word-spacing", "3px"),
+        ("font-style", "italic"),
+        ("font-variant", "small-caps"),
+        ("font-stretch", "condensed"),
+        ("text-transform", "uppercase"),
+        ("text-decoration-line", "underline"),
+        ("paint-order", "stroke"),
+        ("vector-effect", "non-scaling-stroke"),
+        ("mix-blend-mode", "multiply"),
+        ("visibility", "hidden"),
+        ("filter", "url(#f)"),
+        ("mask", "url(#m)"),
+        ("marker-end", "url(#m)"),
+    ],
+)
+def test_properties_with_another_value_are_refused(name: str, value: str) -> None:
+    for written in (f'{name}="{value}"', f'style="{name}:{value}"'):
+        with raises("unsupported", "text t1", name, value, "only", error=ShapeError):
+            read(f'<text id="t1" {written} fill="red">A</text>')
+
+
+def red_columns(content: str, style: VectorStyle = "flat") -> int:
+    """How many columns of an image have a pixel of the shape's color, or of ink."""
+    image = VectorImage(parts=(), scene=tuple(read(content)), ground="white", style=style)
+    return int((np.asarray(draw_vector(image))[..., 1] < 128).any(axis=0).sum())
+
+
+def test_corners_of_strokes_are_round() -> None:
+    sharp = "<polyline points='200,400 500,500 200,600' stroke='red' stroke-width='100'/>"
+    line = "<line x1='200' y1='500' x2='500' y2='500' stroke='red' stroke-width='100'/>"
+    # Round, the corner is half a width longer; sharp, it would be one and a half.
+    assert 10 <= red_columns(sharp) - red_columns(line) <= 25
+
+
+def test_lines_in_one_color_are_as_wide_as_drawn_but_for_thin_ones() -> None:
+    def line(width: int) -> str:
+        return f"<line x1='500' y1='200' x2='500' y2='800' stroke='red' stroke-width='{width}'/>"
+
+    assert red_columns(line(100), "ink") == red_columns(line(100)) > 30
+    assert red_columns(line(1), "ink") == red_columns(line(6)) > red_columns(line(1))
 
 
 @pytest.mark.lane
