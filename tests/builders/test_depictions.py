@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,48 @@ def test_things_that_change_places_keep_their_height_where_the_entry_says_so(
     heights = (0.8, 0.4) if keeps else (0.4, 0.8)
     assert centers["blue"] == pytest.approx((0.8, heights[0]))
     assert centers["red"] == pytest.approx((0.2, heights[1]))
+
+
+def test_what_is_seen_from_the_other_side_is_turned() -> None:
+    by_frame = {
+        "flags-and-heraldry-france-reverse-red-blue": Turn(mirrored=True),
+        FRANCE: Turn(),
+    }
+    for name, turn in by_frame.items():
+        right, swapped = (BANKS.drawables[name].image(k, "flat", 0) for k in ("right", "swapped"))
+        assert right.turn == right.scene_turn == swapped.scene_turn == turn
+        assert swapped.turn == Turn(mirrored=not turn.mirrored)
+
+
+@pytest.mark.parametrize(
+    ("frame", "plan", "sign", "upside"),
+    [
+        ("seat", False, 1, False),
+        ("facing", False, -1, False),
+        ("facing", True, -1, True),
+        ("south-up", False, -1, True),
+        ("turned", False, -1, True),
+    ],
+)
+def test_half_a_turn_is_for_plans_and_for_maps_whose_south_is_on_top(
+    frame: Any, plan: bool, sign: int, upside: bool
+) -> None:
+    drawable = BANKS.drawables[FRANCE]
+    seen = replace(
+        drawable,
+        sign=sign,
+        pair=drawable.pair.model_copy(update={"frame": frame}),
+        depiction=drawable.depiction.model_copy(update={"plan": plan}),
+    )
+    assert seen.image("right", "flat", 0).turn == Turn(sign < 0, upside)
+
+
+def test_a_part_that_a_moved_one_covers_is_left_out(tmp_path: Path) -> None:
+    wide = '<rect x="0" y="375" width="400" height="250" fill="blue"/>'
+    parts = {"blue": wide, "white": box(550, 500), "red": box(850, 500)}
+    drawable = drawable_of(tmp_path, parts=parts)
+    shown = {k: {p.name for p in drawable.image(k, "flat", 0).parts} for k in ("right", "swapped")}
+    assert shown == {"right": {"blue", "white", "red"}, "swapped": {"blue", "red"}}
 
 
 @pytest.mark.parametrize(
