@@ -1,8 +1,8 @@
 """SVG files as layers of shapes: drawings that people open in a browser and edit in Inkscape.
 
-What a file shows in a browser is what is drawn, but for the font, spaces in a row, and the corners
-of strokes, which are round. What this can't draw (gradients, clips, opacity, styles by class,
-turned text) is refused with what to do about it, not passed over.
+What a file shows in a browser is what is drawn, but for the font and the corners of strokes, which
+are round. What this can't draw (gradients, clips, opacity, styles by class, turned text) is refused
+with what to do about it, not passed over.
 """
 
 from __future__ import annotations
@@ -344,9 +344,9 @@ def _spaces_kept(context: _Context) -> bool:
 
 
 def _written(text: str, kept: bool) -> str:
-    """A text with its spaces as browsers draw them, but for spaces in a row, which stay."""
+    """A text with its spaces as browsers draw them."""
     if not kept:
-        return re.sub(" *[\t\r\n][ \t\r\n]*", " ", text).strip(" ")
+        return re.sub("[ \t\r\n]+", " ", text).strip(" ")
     return re.sub("[\t\r\n]", " ", text) if text.strip(" \t\r\n") else ""
 
 
