@@ -76,7 +76,7 @@ class Canvas:
         return Image.fromarray(np.asarray(self._renderer.buffer_rgba()))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=32768)  # all of the bank: a drawing is read, checked, then drawn
 def outline(data: str) -> Path:
     """The outline of the data of an SVG path. Raises ValueError for what can't be read or drawn."""
     points: list[Point] = []
