@@ -241,6 +241,10 @@ def small_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
             yaml.safe_load(path.read_text("utf-8")) if path.stem == "flags_and_heraldry" else []
         )
         path.write_text(yaml.safe_dump(listed[:2]), "utf-8")
+        drawn = {entry["id"] for entry in listed[:2]}
+        for file in path.with_suffix("").glob("*.svg"):
+            if file.stem not in drawn:
+                file.unlink()
     return bank
 
 
