@@ -38,6 +38,8 @@ _CODES = {
 """Of fontTools' operations; its quadratic curves have one control here."""
 _ARGUMENTS = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A": 7, "Z": 0}
 """How many numbers each command of a path takes."""
+_UNREADABLE = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
+"""What fontTools raises for data that ends too early, or does not begin with M."""
 _SPACE = " \t\n\f\r"
 _NUMBER = r"[+-]?(?>[0-9]*\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _SEPARATOR = f"[{_SPACE}]*,?[{_SPACE}]*"
@@ -138,14 +140,23 @@ def _recorded(data: str) -> RecordingPen:
     """What the data of an SVG path draws. Raises ValueError for what can't be read."""
     pen = RecordingPen()
     try:
-        parse_path(" ".join(_commands(data)), pen, arc_class=_Arc)
-    except ValueError as error:
-        raise ValueError(f"path {quoted(data)}: {error}") from None
+        parse_path(data, pen, arc_class=_Arc)
+    except _UNREADABLE as error:
+        raise ValueError(f"path {quoted(data)}: {type(error).__name__}: {error}") from None
     return pen
 
 
+def checked_path(data: str) -> str:
+    """The data of an SVG path, with its numbers apart. Raises ValueError for what is not as SVG has
+    it: fontTools passes over some of it."""
+    try:
+        return " ".join(_commands(data))
+    except ValueError as error:
+        raise ValueError(f"path {quoted(data)}: {error}") from None
+
+
 def _commands(data: str) -> Iterator[str]:
-    """The commands of a path, each with its numbers apart: fontTools passes over what is odd.
+    """The commands of a path, each with its numbers apart.
 
     Raises ValueError for what is no command, and for a command with too few numbers.
     """

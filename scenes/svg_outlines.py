@@ -6,7 +6,7 @@ import math
 import re
 from xml.etree.ElementTree import Element
 
-from .canvas import numbers, quoted
+from .canvas import checked_path, numbers, quoted
 from .vector import ShapeError
 
 _UNIT = re.compile(r"(?<=[0-9])px[ \t\n\f\r]*$")
@@ -25,7 +25,7 @@ def path_of(element: Element, scale: float = 1) -> str:
     digits = 3 + max(0, math.ceil(math.log10(scale)))
     match element.tag.rpartition("}")[2]:
         case "path":
-            return _needed(element, "d")
+            return _checked(_needed(element, "d"))
         case "rect":
             return _rect(element, digits)
         case "circle":
@@ -36,7 +36,7 @@ def path_of(element: Element, scale: float = 1) -> str:
             x1, y1, x2, y2 = (_number(element, name) for name in ("x1", "y1", "x2", "y2"))
             return _data(digits, "M", x1, y1, "L", x2, y2)
         case kind:
-            return f"M{_points(element)}{' z' if kind == 'polygon' else ''}"
+            return _checked(f"M{_points(element)}{' z' if kind == 'polygon' else ''}")
 
 
 def length(name: str, text: str) -> float:
@@ -56,6 +56,13 @@ def size(name: str, text: str) -> float:
     if (value := length(name, text)) < 0:
         raise ShapeError(f"{name} {quoted(text)} is negative", code="bad-value")
     return value
+
+
+def _checked(data: str) -> str:
+    try:
+        return checked_path(data)
+    except ValueError as error:
+        raise ShapeError(str(error), code="bad-value") from None
 
 
 def _needed(element: Element, name: str) -> str:
