@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -142,13 +142,18 @@ def _as_layers() -> TypeAdapter[tuple[SvgLayer, ...]]:
     return TypeAdapter(tuple[SvgLayer, ...])
 
 
-def _read_layers(file: Path, known: Collection[str]) -> Layers:
+@lru_cache(maxsize=1024)
+def _layers_of(data: bytes) -> tuple[SvgLayer, ...]:
+    """The layers of a drawing, cached as the entries of other files are. Raises ShapeError."""
     from ..scenes.svg import read_layers
 
-    data = file.read_bytes()
     kept = drawings()(SvgRequest(data))
+    return _as_layers().validate_json(kept) if kept else read_layers(data)
+
+
+def _read_layers(file: Path, known: Collection[str]) -> Layers:
     layers: Layers = {}
-    for layer in _as_layers().validate_json(kept) if kept else read_layers(data):
+    for layer in _layers_of(file.read_bytes()):
         if layer.name not in known:
             names = ", ".join(known)
             raise ShapeError(

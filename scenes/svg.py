@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -128,7 +127,6 @@ class SvgLayer:
                 yield part
 
 
-@lru_cache(maxsize=1024)
 def read_layers(data: bytes) -> tuple[SvgLayer, ...]:
     """Layers of an SVG file, hidden ones too: an editor hides those that cover others.
 
@@ -389,12 +387,10 @@ def _is_group(element: Element) -> bool:
 
 def _named(element: Element, number: int = 0) -> str:
     """A shape for a message, by its id or its place among others."""
-    name = element.get("id", "")
-    return (
-        f"{_kind(element)} {quoted(name) if not name.isidentifier() else name}"
-        if name
-        else (f"{_kind(element)} {number}" if number else _kind(element))
-    )
+    kind, name = _kind(element), element.get("id", "")
+    if name:
+        return f"{kind} {name if name.isidentifier() else quoted(name)}"
+    return f"{kind} {number}" if number else kind
 
 
 def _transform(text: str) -> Transform:
