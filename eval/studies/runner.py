@@ -297,6 +297,7 @@ class _Session:
             # The verdicts on the other cells decide which cases these draw.
             if chosen := [cell for cell in cells if cell.biased]:
                 self._do(chosen, generators, self._open_raters(chosen))
+            self._check_answered(cells)
         spending = self.plan.budget.spending
         return StudyDone(self.study, list(self.failed.values()), spending)
 
@@ -513,6 +514,17 @@ class _Session:
                 f"these once more, with --retry-failed also those that a server rejected; if the "
                 f"judge can't answer them, exclude the cell by `except` in the study's file",
             )
+
+    def _check_answered(self, cells: Iterable[Cell]) -> None:
+        """Fails cells whose judge gave no answer that counts, now or in an earlier run."""
+        for cell in cells:
+            run = self._run_of(cell)
+            log = self.study.log_of(cell, run) if run and cell.key not in self.failed else None
+            try:
+                if log is not None:
+                    log.check_answered()
+            except JudgeFailed as error:
+                self.failed[cell.key] = Failure(cell, str(error))
 
     def _run_of(self, cell: Cell) -> Run | None:
         return self.study.run_of(cell, self.scale.shard)

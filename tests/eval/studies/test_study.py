@@ -203,6 +203,17 @@ def test_a_judge_whose_server_is_gone_is_left_alone(
     assert states(done.study) == {"done": 4, "failed": 4}
 
 
+def test_a_judge_without_an_answer_that_counts_fails_its_cells(
+    text_release: Path, tmp_path: Path
+) -> None:
+    mute = study_of(text_release, scorers={}, judges={"mute": "python:gold_judges:mute"})
+    for _ in range(2):  # also where nothing is left to ask
+        done = run_study(mute, tmp_path)
+        assert [f.cell.judge for f in done.failures] == ["mute"] * 4
+        assert all("mute gave no answer that counts: " in f.cause for f in done.failures)
+    assert states(done.study) == {"done": 4}, "all was asked"
+
+
 def test_listed_seeds_are_those_of_every_prompt(
     text_release: Path, tmp_path: Path, cli: Cli
 ) -> None:
