@@ -31,13 +31,7 @@ MODULES = {
     "adapters": (
         "Generators, judges and other adapters",
         [
-            *(
-                "eval.generators",
-                "eval.generators.image_folders",
-                "eval.judges",
-                "eval.captioners",
-                "eval.detectors",
-            ),
+            *("eval.generators", "eval.judges", "eval.captioners", "eval.detectors"),
             *("eval.scorers", "eval.methods"),
         ],
     ),

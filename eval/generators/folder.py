@@ -37,7 +37,7 @@ from .image_folders.guessing import (
     template_name,
 )
 from .image_folders.known import image_of, read_layout
-from .image_folders.listing import ENDINGS, FoundImage, LayoutSource
+from .image_folders.listing import ENDINGS, ImagePlace, LayoutSource
 
 FIELDS = ("id", "row", "variant", "seed", "number", "nth", "prompt")
 NAMED = (*ENDINGS, ".mp4", ".webm", ".gif")
@@ -161,7 +161,7 @@ class ImageFolder:
     def _advice(self, case: Case, cases: Sequence[Case], used: Collection[str]) -> str:
         """What the folder holds instead of a missing case, and how to name these files."""
         file = self.file_of(case)
-        if file is None or isinstance(file, FoundImage):
+        if file is None or isinstance(file, ImagePlace):
             return ""
         names = self._names(file)
         if used:
@@ -193,7 +193,7 @@ class ImageFolder:
             f"ids of the cases"
         )
 
-    def file_of(self, case: Case) -> str | FoundImage | None:
+    def file_of(self, case: Case) -> str | ImagePlace | None:
         """File name of a case in the folder; None if the manifest lacks it."""
         if self.manifest is not None:
             return self.manifest.get(case.id)
@@ -237,9 +237,9 @@ class ImageFolder:
             return [name]
         return [name + ending for ending in (*NAMED, *map(str.upper, NAMED))]
 
-    def _existing(self, file: str | FoundImage) -> str | None:
+    def _existing(self, file: str | ImagePlace) -> str | None:
         """Path in the folder of a file that is there, else None."""
-        name = file.file if isinstance(file, FoundImage) else file
+        name = file.file if isinstance(file, ImagePlace) else file
         candidates = self._names(name)
         return next((name for name in candidates if (self.root / name).is_file()), None)
 
@@ -311,7 +311,7 @@ class LaidOutFolder(ImageFolder):
             )
         super().check(cases)
 
-    def file_of(self, case: Case) -> FoundImage | None:
+    def file_of(self, case: Case) -> ImagePlace | None:
         """Finds the image by prompt, and by seed if the layout records it, else by seed number."""
         return image_of(case, self._images)
 

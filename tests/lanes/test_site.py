@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -80,6 +81,15 @@ def test_every_command_and_public_name_is_in_the_reference(site: Path) -> None:
     public = (site / "reference" / "api-counterprior.html").read_text()
     missing = [n for n in counterprior.__all__ if f"counterprior.{n}" not in public]
     assert missing == ["__version__"]
+
+
+def test_every_module_is_described_once(site: Path) -> None:
+    pages = (site.parent / "docs" / "reference").glob("api-*.md")
+    modules = [
+        line for page in pages for line in page.read_text().splitlines() if line[:3] == "## "
+    ]
+    assert len(modules) > 200
+    assert [module for module, times in Counter(modules).items() if times > 1] == []
 
 
 def test_examples_of_the_commands_parse(site: Path) -> None:

@@ -1,4 +1,4 @@
 """How other benchmarks lay out their images in a folder, so that a case finds its image by prompt.
 
-`found` has the nouns, `known` one function a layout and `LAYOUTS`.
+`listing` has the nouns, `known` a function for each layout, `guessing` what else a folder may be.
 """

@@ -18,7 +18,7 @@ from ....parsing import read_json, read_rows
 from ....specs import choose_from
 from ...core import Case
 from ...questions.benchmark_files import whatsup_captions
-from .listing import ENDINGS, FoundImage, LayoutSource, Listed
+from .listing import ENDINGS, ImagePlace, LayoutSource, Listed
 
 PROMPTS = ("prompt", "Prompt", "text", "caption", "prompt_en", "prompt_cn")
 """Columns of a prompt, the first that is there."""
@@ -34,7 +34,7 @@ def geneval(source: LayoutSource) -> Listed:
         samples = (metadata.parent / "samples").glob("*")
         images = [path for path in samples if path.stem.isdigit() and path.suffix in ENDINGS]
         for path in sorted(images, key=lambda path: int(path.stem)):
-            yield prompt, FoundImage(path.relative_to(source.root).as_posix())
+            yield prompt, ImagePlace(path.relative_to(source.root).as_posix())
 
 
 def geneval2(source: LayoutSource) -> Listed:
@@ -43,7 +43,7 @@ def geneval2(source: LayoutSource) -> Listed:
     for prompt, file in _object(path).items():
         if not isinstance(file, str):
             raise DataError(f"{path}, {prompt!r}: its path must be a text", code="wrong-type")
-        yield prompt, FoundImage(file)
+        yield prompt, ImagePlace(file)
 
 
 def wise(source: LayoutSource) -> Listed:
@@ -51,7 +51,7 @@ def wise(source: LayoutSource) -> Listed:
     path = source.listed("WISE's JSON of prompts", "*.json")
     for number, row in read_rows(path):
         name = _text(row, path, number, ("prompt_id", "id"))
-        yield _text(row, path, number, PROMPTS), FoundImage(name)
+        yield _text(row, path, number, PROMPTS), ImagePlace(name)
 
 
 def tiif(source: LayoutSource) -> Listed:
@@ -68,7 +68,7 @@ def tiif(source: LayoutSource) -> Listed:
                 if (folder := source.root / dimension / model / length).is_dir():
                     prompt = _text(row, file, number, (length,))
                     name = (folder / str(index)).relative_to(source.root).as_posix()
-                    yield prompt, FoundImage(name)
+                    yield prompt, ImagePlace(name)
 
 
 def t2icompbench(source: LayoutSource) -> Listed:
@@ -80,7 +80,7 @@ def t2icompbench(source: LayoutSource) -> Listed:
         if number.isdigit() and prompt and path.suffix.lower() in ENDINGS:
             numbered.append((prompt, int(number), path.relative_to(source.root).as_posix()))
     for prompt, _, file in sorted(numbered):
-        yield prompt, FoundImage(file)
+        yield prompt, ImagePlace(file)
 
 
 ONEIG = {
@@ -122,7 +122,7 @@ def evalscope(source: LayoutSource) -> Listed:
     path = source.listed("evalscope's JSONL", "*.jsonl")
     for number, row in read_rows(path):
         file = _text(row, path, number, ("image_path",))
-        yield _text(row, path, number, PROMPTS), FoundImage(file)
+        yield _text(row, path, number, PROMPTS), ImagePlace(file)
 
 
 def imagedataset(source: LayoutSource) -> Listed:
@@ -149,14 +149,14 @@ def imagedataset(source: LayoutSource) -> Listed:
         for number, row in enumerate(pq.read_table(path, columns=columns).to_pylist()):
             prompt = _text(row, path, number + 1, PROMPTS)
             file = path.relative_to(source.root).as_posix()
-            yield prompt, FoundImage(file, row=number, seed=_seed(row))
+            yield prompt, ImagePlace(file, row=number, seed=_seed(row))
     for path in sorted(metadata):
         for number, row in read_rows(path):
             file = _text(row, path, number, FILES)
             beside = os.path.relpath(path.parent / file, source.root)
             if source.prompts and not (source.root / beside).is_file():
                 beside = file
-            image = FoundImage(Path(beside).as_posix(), seed=_seed(row))
+            image = ImagePlace(Path(beside).as_posix(), seed=_seed(row))
             yield _text(row, path, number, PROMPTS), image
 
 
@@ -209,7 +209,7 @@ def numbered(source: LayoutSource) -> Listed:
             placed.append((group[-1], nth, file))
     for place, _, file in sorted(placed):
         prompt, row = lines[place]
-        yield prompt, FoundImage(file, seed=_seed(row))
+        yield prompt, ImagePlace(file, seed=_seed(row))
 
 
 def _is_by_seed(columns: Sequence[Collection[int]], groups: Sequence[Sequence[int]]) -> bool:
@@ -245,7 +245,7 @@ def whatsup(source: LayoutSource) -> Listed:
     """
     for image, caption in whatsup_captions(source.listed("What'sUp's JSON of captions", "*.json")):
         there = (source.root / image).is_file()
-        yield caption, FoundImage(image if there else Path(image).name)
+        yield caption, ImagePlace(image if there else Path(image).name)
 
 
 LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
@@ -264,7 +264,7 @@ LAYOUTS: Mapping[str, Callable[[LayoutSource], Listed]] = {
 """Name -> what lists a folder's prompts and images."""
 
 
-def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
+def read_layout(name: str, source: LayoutSource) -> dict[str, list[ImagePlace]]:
     """Returns prompt -> its images, in the order of their seeds.
 
     Raises UsageError for an unknown layout, a missing option, and a folder without images in the
@@ -274,7 +274,7 @@ def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
         raise UsageError(
             f"folder: no layout {name!r}", choose_from(name, LAYOUTS), code="unknown-name"
         )
-    images: dict[str, list[FoundImage]] = {}
+    images: dict[str, list[ImagePlace]] = {}
     for prompt, image in LAYOUTS[name](source):
         images.setdefault(prompt.strip(), []).append(image)
     if not images:
@@ -283,7 +283,7 @@ def read_layout(name: str, source: LayoutSource) -> dict[str, list[FoundImage]]:
     return images
 
 
-def image_of(case: Case, images: Mapping[str, Sequence[FoundImage]]) -> FoundImage | None:
+def image_of(case: Case, images: Mapping[str, Sequence[ImagePlace]]) -> ImagePlace | None:
     """A case's image: that of its prompt and seed where a layout records seeds, else by number."""
     of_prompt = images.get(case.prompt.strip(), ())
     if any(image.seed is not None for image in of_prompt):
@@ -320,4 +320,4 @@ def _texts(path: Path) -> Mapping[str, str]:
 
 def _cells(prompt: str, name: str, side: int) -> Listed:
     for cell in range(side * side):
-        yield prompt, FoundImage(name, (cell, side) if side > 1 else None)
+        yield prompt, ImagePlace(name, (cell, side) if side > 1 else None)

@@ -13,7 +13,7 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True)
-class FoundImage:
+class ImagePlace:
     """Where one image of a prompt is."""
 
     file: str
@@ -69,5 +69,5 @@ class LayoutSource:
         return models.pop()
 
 
-Listed = Iterator[tuple[str, FoundImage]]
+Listed = Iterator[tuple[str, ImagePlace]]
 """Prompts with their images, in the order of their seeds."""
