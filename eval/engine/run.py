@@ -8,7 +8,7 @@ images/             the images and clips that the run made itself
 frames/             of clips, those that were judged, by the clip's SHA-256
 texts/              the texts of captioners and round trips, in place of images
 sources/            the images that edits start from
-checked.json        which of its files were last seen to be the recorded ones
+checked.txt         which of its files were last seen to be the recorded ones
 manifest.jsonl      images of a spatial suite, as `spatial detect` reads them
 ledgers/            the paid calls of its judges, and what everything cost
 verdicts/JUDGE/     judge.json and verdicts.jsonl, one folder a judge
@@ -34,7 +34,7 @@ from ...errors import DataError, RunFailed, UsageError
 from ...images import ImageError
 from ...parsing import Digest, Dollars, parse_as, write_rows
 from ...printable import shortened
-from ...storage import Lock, holds_only_locks, write_json
+from ...storage import Lock, holds_only_locks, whole_file, write_json
 from ..core import OBSERVED, Case, describe
 from ..roundtrips.routes import TRIP
 from ..store.answers import AnswerLog, answerer_folder
@@ -45,7 +45,7 @@ from ..store.verdicts import VerdictLog
 
 HEADER = "run.json"
 CASES = "cases.jsonl"
-CHECKED = "checked.json"
+CHECKED = "checked.txt"
 """Own files that were read and are as recorded, by what they were then; see `Replacement`."""
 FORMAT = 2
 """Version of the run folder; older ones can't be resumed."""
@@ -137,8 +137,8 @@ class CaseResult:
         """The inverse of `to_record`. Raises DataError for anything else, and for a file that lies
         outside the run and was never found there."""
         image = parse_as(cls, _with_field_names(record), place)
-        folders = Path(image.file).parts
-        if "\0" in image.file or (image.stamp is None and {"..", "/"} & set(folders)):
+        leads_out = image.file.startswith("/") or ".." in image.file.split("/")
+        if "\0" in image.file or (image.stamp is None and leads_out):
             raise DataError(
                 f"{place}: file: {image.file!r} lies outside the run", code="outside-folder"
             )
@@ -390,9 +390,13 @@ class Run:
 
         What was recorded of an own file that is gone stands.
         """
-        present = self.present()
         made = (image for image in self.images().values() if image.status == "made")
-        return [image.case for image in made if image.case not in present]
+        if self._held is not None:
+            return [image.case for image in made if image.case not in self._held_present]
+        is_replaced = self.replacement()
+        replaced = [image.case for image in made if is_replaced(image)]
+        is_replaced.keep()
+        return replaced
 
     def present(self, cases: Iterable[Case] | None = None) -> dict[str, str]:
         """Case -> SHA-256 of its image, where there is one and it is still the recorded one.
@@ -531,9 +535,10 @@ class Run:
 
     def check_files(self) -> None:
         """Raises RunError for a run that came without its images, as from a publication."""
+        if (self.root / "images").is_dir():
+            return
         made = [image for image in self.images().values() if image.status == "made"]
-        own = [image for image in made if image.stamp is None and not image.is_text]
-        if own and len(own) == len(made) and not (self.root / "images").is_dir():
+        if made and all(image.stamp is None and not image.is_text for image in made):
             raise RunError(
                 f"{self.root} came without its images: it can be scored and packed, and no other "
                 f"judge or publication can have them",
@@ -678,15 +683,19 @@ class Replacement:
     def keep(self) -> None:
         """Records what was read and is as recorded, so that one command reads it, not each."""
         if self._has_new and self._root.is_dir():  # else it was moved
-            with suppress(OSError):  # a folder that only others may write
-                write_json(self._root / CHECKED, self._checked)
+            # Not in a folder that only others may write.
+            with suppress(OSError), whole_file(self._root / CHECKED) as file:
+                for name in sorted(self._checked):
+                    line = f"{self._checked[name]} {name}\n"
+                    file.write(line.encode("utf-8", "backslashreplace"))
             self._has_new = False
 
 
 def _read_checked(path: Path) -> dict[str, str]:
     """File -> digest of what it was when it was read; nothing where that can't be known."""
     try:
-        recorded = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            recorded = (line.rstrip("\n").partition(" ") for line in lines)
+            return {file: looked_at for looked_at, _, file in recorded if file}
+    except (OSError, ValueError):
         return {}
-    return recorded if isinstance(recorded, dict) else {}

@@ -72,7 +72,7 @@ def files(root: Path, left_out: Sequence[str] = ()) -> dict[str, bytes]:
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()
         # What a run remembers of its files are times and inodes.
-        remembered = path.name == "checked.json"
+        remembered = path.name == "checked.txt"
         if (
             path.is_dir()
             or remembered

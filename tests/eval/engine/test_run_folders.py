@@ -19,7 +19,7 @@ from counterprior.errors import DataError
 from counterprior.eval.core import Case, Question
 from counterprior.eval.engine.data import Rows
 from counterprior.eval.engine.evaluation import Evaluation, RunSettings
-from counterprior.eval.engine.run import CaseResult, Run, RunError, RunHeader
+from counterprior.eval.engine.run import CHECKED, CaseResult, Run, RunError, RunHeader
 from counterprior.eval.engine.steps import Done, evaluate_run, generate, judge_run
 from counterprior.eval.generators import as_generator
 from counterprior.eval.judges import as_judge
@@ -201,13 +201,31 @@ def test_a_run_that_can_not_be_opened_is_left_to_others(text_release: Path, tmp_
     image = run.image_path(next(iter(run.images().values())))
     image.rename(tmp_path / "away.png")
     image.symlink_to(tmp_path / "away.png")
-    (run.root / "checked.json").unlink()
+    (run.root / "checked.txt").unlink()
     with pytest.raises(DataError, match="leads out") as refused:
         judge_run(run.root, [as_judge(says_first, "1")])
     image.unlink()
     (tmp_path / "away.png").rename(image)
     judge_run(run.root, [as_judge(says_first, "1")])  # the error and its frames are still there
     assert refused.value and scored(run.root)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\n", b"{\n", b" \n\n"])
+def test_damaged_notes_of_what_was_read_change_nothing(
+    text_release: Path, tmp_path: Path, content: bytes
+) -> None:
+    run = generate(settings_of(text_release, tmp_path / "run"), as_generator(one_color, "1")).run
+    notes = run.root / CHECKED
+    before = notes.read_bytes()
+    images = run.images()
+    files = [line.split()[1] for line in before.decode().splitlines()]
+    assert files == sorted(image.file for image in images.values())
+    notes.write_bytes(content)
+    assert {*run.present()} == {*images} and notes.read_bytes() == before
+    replaced = next(iter(images.values()))
+    run.image_path(replaced).write_bytes(b"other")
+    notes.write_bytes(content)
+    assert {*run.present()} == {*images} - {replaced.case}
 
 
 def test_an_image_that_is_removed_is_missing(

@@ -103,11 +103,11 @@ def tables(made: Path, tmp_path: Path, cli: Cli) -> Tables:
 
 
 def test_a_table_takes_the_scores_of_an_earlier_one(tables: Tables) -> None:
-    files = {path for path in tables.study.rglob("*") if path.name != "checked.json"}
+    files = {path for path in tables.study.rglob("*") if path.name != "checked.txt"}
     first = tables.table()
     assert tables.table() == first == tables.fresh() and MARK not in first
     # Nothing is written into the study: it may be somebody else's.
-    assert {path for path in tables.study.rglob("*") if path.name != "checked.json"} == files
+    assert {path for path in tables.study.rglob("*") if path.name != "checked.txt"} == files
     tables.mark()
     values = tables.table().count(f'"value": {MARK}')
     assert values == first.count('"value": ')
@@ -404,7 +404,7 @@ def test_every_file_that_scoring_reads_is_in_the_digest(
     read = {Path(name) for name in opened if name.startswith(str(tables.folder))}
     read = {path for path in read if not path.is_relative_to(tables.cache)}
     of_images = {tables.run / image.file for image in Run.open(tables.run).images().values()}
-    when = {path for path in read if path.name.startswith("checked.json")}
+    when = {path for path in read if path.name.startswith("checked.txt")}
     listed = {*kept_scores._files_of(Run.open(tables.run)), labels, labels.with_name("sample.json")}
     assert read - of_images - when <= listed
     assert {path.name for path in read & listed} >= {

@@ -202,7 +202,7 @@ def test_a_packed_study_gives_the_same_tables_without_images(
     printed = cli("study", "pack", done.root, "--out", packed)
     assert printed.returncode == 0 and packed.stat().st_size < 400_000, printed.stderr
     with zipfile.ZipFile(packed) as file:
-        left_out = (".png", ".lock", "/checked.json")
+        left_out = (".png", ".lock", "/checked.txt")
         assert not [name for name in file.namelist() if name.endswith(left_out)]
     assert cli("study", "table", packed).stdout == format_table(table, "md")
     first = packed.read_bytes()
